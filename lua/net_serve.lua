@@ -126,8 +126,10 @@ function Here.stop(state, grace)
     ok, err = pwait(task, grace)
   end
   if ok or status(task) == "completed" then
-    return true
-  elseif err ~= "timeout" then
+    return not state.cut_short
+  end
+  state.cut_short = true
+  if err ~= "timeout" then
     close(task)
     error(err, 0)
   end
@@ -140,6 +142,7 @@ end
 
 function Here.close(state)
   state.listener:close()
+  state.cut_short = state.cut_short or status(state.task) ~= "completed"
   if core.is_inside(state.task) then
     close(state.task)
     return

@@ -2,8 +2,9 @@
 -- src/lua/worker. It defines the field `net_threads`: a function that starts such a server.
 --
 -- Each thread has an isolate that runs a long job, SERVE. All of them listen on the same address,
--- and the kernel shares the connections out (SO_REUSEPORT). The script sends orders to a thread by
--- one channel, and hears from it once, by another, that it listens. The server is a task, as
+-- and the kernel shares the connections out (SO_REUSEPORT). The script sends a thread questions by
+-- one channel and orders to stop by another, and hears from it once, by a third, that it listens. A
+-- handler that computes keeps its thread from reading any of them. The server is a task, as
 -- always: it has a child for each thread, which waits for the job. So cancelling the task gives up
 -- the jobs.
 
@@ -18,14 +19,15 @@ local next, tostring = next, tostring
 local find, format, gsub, sub = string.find, string.format, string.gsub, string.sub
 local huge = math.huge
 local unpack = table.unpack
-local close, pwait = orrery.task.close, orrery.task.pwait
+local close, pwait, status = orrery.task.close, orrery.task.pwait, orrery.task.status
 
 local MODULE = "^[%a_][%w_.]*$" -- the name of a module
 local HANDLER = "net_serve_handler" -- the name of a source as a module
 local CLEANUP_MS = 1000 -- for threads to end after the grace of server:stop()
 
 local SERVE = [[
-local address, options, module, what, news, orders = ...
+local address, options, module, what, news, questions, stops = ...
+local async = require("orrery").async
 local handler = require(module)
 if type(handler) ~= "function" then
   error(string.format("net.serve: %s must return a function that handles a connection; it returned a %s",
@@ -37,13 +39,21 @@ if not server then
   return
 end
 news:send({ address = server:address() })
-while true do
-  local order = orders:receive()
-  if not order or order.grace then
-    return server:stop(order and order.grace or 0)
+local answering = async.run(function()
+  for question in function() return (questions:receive()) end do
+    question.reply:send({ thread = question.thread, connections = server:connections() })
   end
-  order.reply:send(server:connections())
-end
+end)
+local grace = stops:receive()
+local hurrying = async.run(function() -- a later order may be less patient
+  for less in function() return (stops:receive()) end do
+    server:stop(less)
+  end
+end)
+local ended = server:stop(grace or 0)
+answering:close()
+hurrying:close()
+return ended
 ]]
 
 ------------------------------------------------------------------------------------------- threads
@@ -69,13 +79,14 @@ local function run_thread(state, thread, address, options)
   local running <close> = use_threads(state) -- luacheck: ignore running
   local job, ok, result, report
   job, result = core.submit(state.jobs, state.program, state.running.threads, false, huge, address, options,
-    state.module, state.what, thread.news, thread.orders)
+    state.module, state.what, thread.news, thread.questions, thread.stops)
   if job then
     ok, result, report = core.wait(job, state.jobs)
   end
   thread.over = true
   thread.news:close()
-  thread.orders:close()
+  thread.questions:close()
+  thread.stops:close()
   if ok then
     state.unfinished = state.unfinished or result == false
   elseif thread.serves then
@@ -87,7 +98,7 @@ end
 
 -- Starts a thread and waits until it listens. Returns its address, or nil and an error.
 local function start_thread(state, address, options)
-  local thread = { news = core.channel(1), orders = core.channel(16) }
+  local thread = { news = core.channel(1), questions = core.channel(16), stops = core.channel(16), connections = 0 }
   run(state.name, run_thread, state, thread, address, options)
   local news = thread.news:receive()
   if news and news.address then
@@ -135,33 +146,26 @@ end
 
 local Server = {} -- the functions that a server on threads has in its state: see lua/net_serve.lua
 
-local function order(state, what)
-  local count = 0
-  for i = 1, #state.threads do
-    local thread = state.threads[i]
-    count = count + (not thread.over and thread.orders:try_send(what) and 1 or 0)
-  end
-  return count
-end
-
 -- Returns whether all handlers have ended by themselves.
 function Server.stop(state, grace)
   local task = state.task
-  order(state, { grace = grace })
+  for i = 1, #state.threads do
+    state.threads[i].stops:try_send(grace)
+  end
   local ok, err
   if grace == huge then
     ok, err = pwait(task)
   else
     ok, err = pwait(task, grace + CLEANUP_MS)
   end
-  if ok then
-    return not state.unfinished
+  if not ok and (is_closing() or status(task) ~= "completed") then
+    state.unfinished = true
+    close(task)
+    if err ~= "timeout" and (is_closing() or err ~= "closed") then
+      error(err, 0)
+    end
   end
-  close(task)
-  if err ~= "timeout" then
-    error(err, 0)
-  end
-  return false
+  return not state.unfinished
 end
 
 function Server.close(state)
@@ -177,15 +181,27 @@ function Server.close(state)
   end
 end
 
--- Each thread counts its own connections.
+-- Each thread counts its own connections. One that does not answer, since a handler computes,
+-- counts as it did last time.
 function Server.connections(state)
-  local reply, total = core.channel(#state.threads), 0
-  local asked = order(state, { reply = reply })
+  local reply, asked, total = core.channel(#state.threads), 0, 0
+  for i = 1, #state.threads do
+    local thread = state.threads[i]
+    if thread.over then
+      thread.connections = 0
+    elseif thread.questions:try_send({ reply = reply, thread = i }) then
+      asked = asked + 1
+    end
+  end
   move_on_after(CLEANUP_MS, function()
     for _ = 1, asked do
-      total = total + reply:receive()
+      local answer = reply:receive()
+      state.threads[answer.thread].connections = answer.connections
     end
   end)
+  for i = 1, #state.threads do
+    total = total + state.threads[i].connections
+  end
   return total
 end
 

@@ -8,7 +8,7 @@ local error, format, type = error, string.format, type
 ---Runs a function on a host: a task of its own, as async.run() makes it. Everything that the task
 ---and the tasks below it open is on that host.
 function Network:host(name, fn, ...)
-  if type(fn) ~= "function" then
+  if type(name) ~= "string" or type(fn) ~= "function" then
     error(format("network:host: expected a name and a function, got a %s and a %s", type(name), type(fn)), 2)
   end
   return run({ name = name }, function(...)

@@ -161,6 +161,37 @@ static void all_of_a_storm_are_served_with_descriptors_for_few(void **state)
     io_close(rt);
 }
 
+/* What waiting needs is there when a stream is there. */
+static void the_first_wait_of_a_worker_needs_no_descriptor(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = harness_runtime(1);
+    struct orr_stream *ends[2];
+    char bytes[16];
+    struct rlimit before, none;
+    assert_true(orr_runtime_fd(rt) >= 0);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    assert_int_equal(orr_pair(NULL, ends), 0);
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    struct io_task reader = { .operation = DO_READ, .stream = ends[0], .bytes = bytes, .size = sizeof bytes };
+    io_task_start(rt, &reader);
+    io_settle(rt);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_false(reader.done);
+    assert_int_equal(io_write(rt, ends[1], "hello"), 0);
+    io_turn_until(rt, &reader.done);
+    assert_int_equal(reader.result, 0);
+    assert_int_equal(reader.got, 5);
+    io_task_end(&reader);
+    assert_int_equal(orr_stream_free(ends[0]), 0);
+    assert_int_equal(orr_stream_free(ends[1]), 0);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 static void without_descriptors_everything_answers_so_and_leaves_nothing(void **state)
 {
     (void)state;
@@ -590,6 +621,7 @@ static void a_terminal_is_left_as_it_was_even_by_a_program_that_is_killed(void *
 
 static const struct CMUnitTest io_storm_tests[] = {
     cmocka_unit_test(all_of_a_storm_are_served_with_descriptors_for_few),
+    cmocka_unit_test(the_first_wait_of_a_worker_needs_no_descriptor),
     cmocka_unit_test(without_descriptors_everything_answers_so_and_leaves_nothing),
     cmocka_unit_test(signals_that_rain_on_the_thread_do_no_harm),
     cmocka_unit_test(the_host_s_sigpipe_stays_as_it_is),

@@ -104,7 +104,7 @@ static ssize_t move_out(int from, int to, size_t bytes)
     struct pipe_guard guard;
     pipe_guard_begin(&guard);
     ssize_t moved = move(from, to, bytes);
-    pipe_guard_end(&guard, moved == -EPIPE);
+    pipe_guard_end(&guard, true); /* also if some bytes went out before the peer was found gone */
     return moved;
 }
 

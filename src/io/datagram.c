@@ -9,6 +9,7 @@
 #include "io/simulated_datagram.h"
 #include "io/simulation.h"
 #include "io/socket.h"
+#include "io/socket_path.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct datagram {
     struct orr_timer *retry; /* until the next try to send to a full queue; NULL before the first */
     int family;
     bool connected;
+    struct socket_path path;
 };
 
 /* The stream that a datagram socket is inside. */
@@ -71,6 +73,7 @@ static void datagram_close(struct orr_stream *stream)
     struct datagram *self = datagram_of(stream);
     orr_timer_free(self->retry);
     self->retry = NULL;
+    socket_path_remove(&self->path);
     descriptor_close(stream);
 }
 
@@ -92,7 +95,16 @@ static const struct orr_stream_kind unix_kind = {
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-static int set_up(int fd, int family, const struct orr_datagram_options *options)
+static int bind_to(int fd, const struct orr_address *local)
+{
+    int error = bind(fd, address_kernel(local), local->length) < 0 ? -errno : 0;
+    if (error == -EADDRINUSE && socket_path_remove_stale(local, SOCK_DGRAM))
+        error = bind(fd, address_kernel(local), local->length) < 0 ? -errno : 0;
+    return error;
+}
+
+/* `path` is what it has made in the file system, also if it fails. */
+static int set_up(int fd, int family, const struct orr_datagram_options *options, struct socket_path *path)
 {
     int error = options->broadcast ? socket_option(fd, SOL_SOCKET, SO_BROADCAST, 1) : 0;
     if (!error && options->reuse && family != AF_UNIX)
@@ -102,8 +114,10 @@ static int set_up(int fd, int family, const struct orr_datagram_options *options
     if (!error && options->receive_buffer)
         error = socket_set(fd, family, ORR_SET_RECEIVE_BUFFER, options->receive_buffer);
     const struct orr_address *local = options->local, *peer = options->peer;
-    if (!error && local && bind(fd, address_kernel(local), local->length) < 0)
-        error = -errno;
+    if (!error && local)
+        error = bind_to(fd, local);
+    if (!error && local)
+        socket_path_note(path, local);
     if (!error && peer && connect(fd, address_kernel(peer), peer->length) < 0)
         error = -errno;
     return error;
@@ -112,12 +126,14 @@ static int set_up(int fd, int family, const struct orr_datagram_options *options
 static int open_socket(int family, const struct orr_datagram_options *options, struct orr_stream **out)
 {
     struct orr_stream *stream;
-    int error = stream_make(family == AF_UNIX ? &unix_kind : &udp_kind, &options->open, &stream);
+    int error = descriptor_prepare(family == AF_UNIX ? &unix_kind : &udp_kind, &options->open, &stream);
     if (error)
         return error;
     int fd = socket_open(family, SOCK_DGRAM, NULL);
-    error = fd < 0 ? fd : set_up(fd, family, options);
+    struct socket_path *path = &datagram_of(stream)->path;
+    error = fd < 0 ? fd : set_up(fd, family, options, path);
     if (error < 0) {
+        socket_path_remove(path);
         if (fd >= 0)
             close(fd);
         socket_discard(stream);
@@ -236,6 +252,14 @@ static void detach(struct msghdr *head, struct orr_message *message)
     }
 }
 
+/* The address of a Unix socket without a name; the kernel gives none. */
+static socklen_t nameless(struct orr_address *address)
+{
+    sa_family_t family = AF_UNIX;
+    memcpy(address->bytes, &family, sizeof family);
+    return sizeof family;
+}
+
 static int try_receive(struct orr_stream *stream, struct orr_message *message)
 {
     if (simulated_datagram_is(stream))
@@ -262,7 +286,7 @@ static int try_receive(struct orr_stream *stream, struct orr_message *message)
     if (size < 0)
         return -errno;
     if (message->address)
-        message->address->length = head.msg_namelen;
+        message->address->length = head.msg_namelen ? head.msg_namelen : nameless(message->address);
     detach(&head, message);
     message->size = (size_t)size;
     message->cut = head.msg_flags & (MSG_TRUNC | MSG_CTRUNC);

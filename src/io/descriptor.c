@@ -20,12 +20,12 @@ void pipe_guard_begin(struct pipe_guard *guard)
                      sigismember(&pending, SIGPIPE);
 }
 
-void pipe_guard_end(const struct pipe_guard *guard, bool raised)
+void pipe_guard_end(const struct pipe_guard *guard, bool maybe_raised)
 {
     sigset_t pipe_signal;
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
-    if (raised && !guard->pending)
+    if (maybe_raised && !guard->pending)
         sigtimedwait(&pipe_signal, NULL, &(struct timespec){ 0 });
     if (!sigismember(&guard->before, SIGPIPE))
         pthread_sigmask(SIG_UNBLOCK, &pipe_signal, NULL);
@@ -79,13 +79,22 @@ static ssize_t file_transfer(int fd, uint8_t mode, const struct iovec *parts, in
     return out ? writev(fd, parts, count) : readv(fd, parts, count);
 }
 
+static size_t size_of(const struct iovec *parts, int count)
+{
+    size_t size = 0;
+    for (int i = 0; i < count; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
+/* A call that has written some bytes raises SIGPIPE, too, if the reader went away meanwhile. */
 static ssize_t guarded_write(int fd, uint8_t mode, const struct iovec *parts, int count)
 {
     struct pipe_guard guard;
     pipe_guard_begin(&guard);
     ssize_t moved = file_transfer(fd, mode, parts, count, true);
     int error = errno;
-    pipe_guard_end(&guard, moved < 0 && error == EPIPE);
+    pipe_guard_end(&guard, moved < 0 || (size_t)moved < size_of(parts, count));
     errno = error;
     return moved;
 }
@@ -210,6 +219,17 @@ int descriptor_want(struct orr_stream *stream, unsigned events)
 }
 
 /* --- Life ------------------------------------------------------------------------------------- */
+
+int descriptor_prepare(const struct orr_stream_kind *kind, const struct orr_open *open, struct orr_stream **stream)
+{
+    int error = stream_make(kind, open, stream);
+    if (error)
+        return error;
+    error = reactor_prepare_watches((*stream)->opened.worker->reactor);
+    if (error)
+        opened_free(&(*stream)->opened);
+    return error;
+}
 
 void descriptor_init(struct orr_stream *stream, int fd, enum descriptor_mode mode)
 {

@@ -42,6 +42,12 @@ void descriptor_init(struct orr_stream *stream, int fd, enum descriptor_mode mod
 /* For the tables of kinds. */
 ssize_t descriptor_read(struct orr_stream *stream, const struct iovec *parts, int count);
 ssize_t descriptor_write(struct orr_stream *stream, const struct iovec *parts, int count);
+/*
+ * Makes the stream of a descriptor that is about to be opened.  What waiting for it needs is there
+ * then, so that no read or write fails for want of it.  descriptor_init() comes next.
+ */
+int descriptor_prepare(const struct orr_stream_kind *kind, const struct orr_open *open, struct orr_stream **stream);
+
 int descriptor_want(struct orr_stream *stream, unsigned events);
 void descriptor_close(struct orr_stream *stream);
 
@@ -61,6 +67,8 @@ struct pipe_guard {
 };
 
 void pipe_guard_begin(struct pipe_guard *guard);
-void pipe_guard_end(const struct pipe_guard *guard, bool raised);
+
+/* `maybe_raised`: false only if the call cannot have raised the signal. */
+void pipe_guard_end(const struct pipe_guard *guard, bool maybe_raised);
 
 #endif

@@ -10,11 +10,10 @@
 #include "io/simulated_listener.h"
 #include "io/simulation.h"
 #include "io/socket.h"
+#include "io/socket_path.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 struct orr_listener {
@@ -24,10 +23,7 @@ struct orr_listener {
     unsigned granted; /* tries that were granted and not made yet */
     int family;
     bool closed, freed;
-    bool has_path; /* a path of the file system, removed with the listener */
-    dev_t device;  /* what is at that path */
-    ino_t inode;
-    struct sockaddr_un path;
+    struct socket_path path;
     bool is_simulated;
     struct simulated_listener simulated[]; /* one if it is simulated, else none */
 };
@@ -42,18 +38,9 @@ static void destroy_if_unused(struct orr_listener *listener)
         opened_free(&listener->opened);
 }
 
-/* Removes the path, unless something else is there by now. */
-static void remove_path(const struct orr_listener *listener)
-{
-    struct stat now;
-    if (listener->has_path && lstat(listener->path.sun_path, &now) == 0 && now.st_dev == listener->device &&
-        now.st_ino == listener->inode)
-        unlink(listener->path.sun_path);
-}
-
 static void close_socket(struct orr_listener *listener)
 {
-    remove_path(listener);
+    socket_path_remove(&listener->path);
     reactor_watch_close(listener->opened.worker->reactor, &listener->watch);
     close(listener->watch.fd);
 }
@@ -129,29 +116,6 @@ int orr_listener_address(const struct orr_listener *listener, struct orr_address
 
 /* --- Listening -------------------------------------------------------------------------------- */
 
-/* The path of an address in the file system; NULL if it has none. */
-static const struct sockaddr_un *path_of(const struct orr_address *address)
-{
-    const struct sockaddr_un *un = (const struct sockaddr_un *)address_kernel(address);
-    bool named = address_family(address) == AF_UNIX && address->length > offsetof(struct sockaddr_un, sun_path);
-    return named && un->sun_path[0] ? un : NULL;
-}
-
-/* Removes a socket that nobody listens on any more.  Answers whether it did. */
-static bool remove_stale(const struct orr_address *address)
-{
-    const struct sockaddr_un *un = path_of(address);
-    struct stat now;
-    if (!un || lstat(un->sun_path, &now) < 0 || !S_ISSOCK(now.st_mode))
-        return false;
-    int fd = socket_open(AF_UNIX, SOCK_STREAM, NULL);
-    if (fd < 0)
-        return false;
-    bool stale = connect(fd, address_kernel(address), address->length) < 0 && errno == ECONNREFUSED;
-    close(fd);
-    return stale && unlink(un->sun_path) == 0;
-}
-
 static int backlog_of(const struct orr_listen_options *options)
 {
     return options->backlog > 0 ? options->backlog : BACKLOG_DEFAULT;
@@ -169,24 +133,11 @@ static int bind_and_listen(int fd, const struct orr_address *address, const stru
     if (error)
         return error;
     error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
-    if (error == -EADDRINUSE && remove_stale(address))
+    if (error == -EADDRINUSE && socket_path_remove_stale(address, SOCK_STREAM))
         error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
     if (error)
         return error;
     return listen(fd, backlog_of(options)) < 0 ? -errno : 0;
-}
-
-/* Remembers what was made in the file system. */
-static void note_path(struct orr_listener *listener, const struct orr_address *address)
-{
-    const struct sockaddr_un *un = path_of(address);
-    struct stat made;
-    if (!un || lstat(un->sun_path, &made) < 0)
-        return;
-    listener->has_path = true;
-    listener->path = *un;
-    listener->device = made.st_dev;
-    listener->inode = made.st_ino;
 }
 
 static void notify(struct reactor_watch *watch, unsigned events);
@@ -195,15 +146,16 @@ static void notify_simulated(struct simulated_listener *simulated);
 static int listen_on_socket(struct orr_listener *listener, const struct orr_address *address,
                             const struct orr_listen_options *options)
 {
-    int fd = socket_open(listener->family, SOCK_STREAM, &options->socket);
+    int error = reactor_prepare_watches(listener->opened.worker->reactor);
+    int fd = error ? error : socket_open(listener->family, SOCK_STREAM, &options->socket);
     if (fd < 0)
         return fd;
-    int error = bind_and_listen(fd, address, options);
+    error = bind_and_listen(fd, address, options);
     if (error) {
         close(fd);
         return error;
     }
-    note_path(listener, address);
+    socket_path_note(&listener->path, address);
     reactor_watch_init(&listener->watch, fd, notify);
     return 0;
 }

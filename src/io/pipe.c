@@ -24,10 +24,10 @@ static int kernel_pipe(const struct orr_open *open, struct orr_stream *made[2])
 {
     struct orr_stream *ends[2];
     int fds[2];
-    int error = orr_stream_new(&pipe_kind, open, &ends[0]);
+    int error = descriptor_prepare(&pipe_kind, open, &ends[0]);
     if (error)
         return error;
-    error = orr_stream_new(&pipe_kind, open, &ends[1]);
+    error = descriptor_prepare(&pipe_kind, open, &ends[1]);
     if (!error && pipe2(fds, O_NONBLOCK | O_CLOEXEC) < 0) {
         error = -errno;
         opened_free(&ends[1]->opened);
@@ -189,7 +189,7 @@ int orr_stream_open_descriptor(int descriptor, const struct orr_descriptor_optio
     int error = plan(descriptor, options->standard, &adoption);
     if (error)
         return error;
-    error = adoption.kind ? orr_stream_new(adoption.kind, &options->open, stream)
+    error = adoption.kind ? descriptor_prepare(adoption.kind, &options->open, stream)
                           : socket_prepare(adoption.family, &options->open, stream);
     if (error) {
         close(adoption.fd);

@@ -144,7 +144,16 @@ static const struct orr_stream_kind unix_kind = SOCKET_KIND("unix", unix_set);
 
 int socket_prepare(int family, const struct orr_open *open, struct orr_stream **stream)
 {
-    return orr_stream_new(family == AF_UNIX ? &unix_kind : &tcp_kind, open, stream);
+    return descriptor_prepare(family == AF_UNIX ? &unix_kind : &tcp_kind, open, stream);
+}
+
+static void keep_peer(struct orr_stream *stream, const struct orr_address *peer)
+{
+    struct socket *self = socket_of(stream);
+    if (stream->kind != &tcp_kind || peer->length > PEER_MAX)
+        return;
+    self->peer_length = (uint8_t)peer->length;
+    memcpy(self->peer, peer->bytes, peer->length);
 }
 
 void socket_adopt(struct orr_stream *stream, int fd, const struct orr_address *peer)
@@ -153,10 +162,8 @@ void socket_adopt(struct orr_stream *stream, int fd, const struct orr_address *p
     descriptor_init(stream, fd, DESCRIPTOR_SOCKET);
     /* A Unix socket ends a read where descriptors came along, though there is more to read. */
     self->descriptor.drains = stream->kind == &tcp_kind;
-    if (!peer || stream->kind != &tcp_kind || peer->length > PEER_MAX)
-        return;
-    self->peer_length = (uint8_t)peer->length;
-    memcpy(self->peer, peer->bytes, peer->length);
+    if (peer)
+        keep_peer(stream, peer);
 }
 
 void socket_discard(struct orr_stream *stream)
@@ -208,6 +215,39 @@ static int bind_local(int fd, const struct orr_address *local)
     return bind(fd, address_kernel(local), local->length) < 0 ? -errno : 0;
 }
 
+/*
+ * Whether the socket is connected to itself.  That happens when nobody listens on a port of this
+ * machine and the kernel chooses that very port for the socket.
+ */
+static bool met_itself(const struct orr_stream *stream)
+{
+    const struct socket *self = socket_of(stream);
+    struct orr_address local;
+    return self->peer_length && !address_of_socket(self->descriptor.watch.fd, ORR_LOCAL, &local) &&
+           local.length == self->peer_length && !memcmp(local.bytes, self->peer, local.length);
+}
+
+/*
+ * 0 if the socket is connected, -EAGAIN if not yet, or why it cannot be.  The peer is where the
+ * kernel has connected to: 0.0.0.0 means this machine.
+ */
+static int connect_result(struct orr_stream *stream)
+{
+    int fd = descriptor_of(stream)->watch.fd, error = 0;
+    socklen_t size = sizeof error;
+    struct orr_address peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        return -errno;
+    if (error)
+        return -error;
+    error = address_of_socket(fd, ORR_PEER, &peer);
+    if (error == -ENOTCONN)
+        return -EAGAIN;
+    if (!error)
+        keep_peer(stream, &peer);
+    return met_itself(stream) ? -ECONNREFUSED : 0;
+}
+
 /* Begins to connect: 0 if it is connected already, -EINPROGRESS, or an error. */
 static int start_connecting(struct orr_stream *stream, const struct orr_address *address,
                             const struct orr_socket_options *options)
@@ -221,38 +261,13 @@ static int start_connecting(struct orr_stream *stream, const struct orr_address 
     int error = options->local ? bind_local(fd, options->local) : 0;
     if (!error && connect(fd, address_kernel(address), address->length) < 0)
         error = errno == EINTR ? -EINPROGRESS : -errno;
+    else if (!error && (error = connect_result(stream)) == -EAGAIN)
+        error = -EINPROGRESS;
     if (error == -EINPROGRESS)
         reactor_watch_spent(&descriptor_of(stream)->watch, POLLIN | POLLOUT);
     else if (error)
         orr_stream_free(stream);
     return error;
-}
-
-/*
- * Whether the socket is connected to itself.  That happens when nobody listens on a port of this
- * machine and the kernel chooses that very port for the socket.
- */
-static bool met_itself(const struct orr_stream *stream)
-{
-    const struct socket *self = socket_of(stream);
-    struct orr_address local;
-    return self->peer_length && !address_of_socket(self->descriptor.watch.fd, ORR_LOCAL, &local) &&
-           local.length == self->peer_length && !memcmp(local.bytes, self->peer, local.length);
-}
-
-/* 0 if the socket is connected, -EAGAIN if not yet, or why it cannot be. */
-static int connect_result(const struct orr_stream *stream)
-{
-    int fd = descriptor_of(stream)->watch.fd, error = 0;
-    socklen_t size = sizeof error;
-    struct orr_address peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
-        return -errno;
-    if (error)
-        return -error;
-    if (address_of_socket(fd, ORR_PEER, &peer) == -ENOTCONN)
-        return -EAGAIN;
-    return met_itself(stream) ? -ECONNREFUSED : 0;
 }
 
 /* Goes on when the socket is ready: connected, or not. */

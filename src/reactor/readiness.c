@@ -26,6 +26,12 @@ static void set_wanted(struct reactor *reactor, struct reactor_watch *watch, uns
         reactor->unsubmitted = true; /* the backend may have to poll the set */
 }
 
+int reactor_prepare_watches(struct reactor *reactor)
+{
+    int set = reactor->backend->readiness_fd(reactor);
+    return set < 0 ? set : 0;
+}
+
 static int register_watch(struct reactor *reactor, struct reactor_watch *watch)
 {
     int set = reactor->backend->readiness_fd(reactor);

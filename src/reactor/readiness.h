@@ -54,6 +54,9 @@ static inline void reactor_watch_init(struct reactor_watch *watch, int fd,
     watch->notify = notify;
 }
 
+/* Makes sure that waiting for a watch takes no descriptor: 0, -EMFILE, -ENFILE or -ENOMEM. */
+int reactor_prepare_watches(struct reactor *reactor);
+
 /* A try answered EAGAIN: waits for the next edge. */
 static inline void reactor_watch_spent(struct reactor_watch *watch, unsigned events)
 {

@@ -56,7 +56,9 @@ test("misuse of connect raises and names the script's line", function()
   raises("net.connect: unknown option 'no_delay'; did you mean 'nodelay'?", net.connect, "127.0.0.1:1", { no_delay = 1 })
   raises("net.connect: expected a table of options after the address, got a string", net.connect, "127.0.0.1:1", "x")
   raises("option nodelay is 1, expected true or false", net.connect, "127.0.0.1:1", { nodelay = 1 })
-  raises("option keepalive is 0, expected a whole number from 1 on", net.connect, "127.0.0.1:1", { keepalive = 0 })
+  raises("an IPv6 address needs brackets: \"[::1]:port\"", net.connect, "::1:80")
+  raises("it has a zero byte after \"127.0.0.1:1\"", net.connect, "127.0.0.1:1\0x")
+  raises("option keepalive is 0, expected a whole number from 1 to 32767", net.connect, "127.0.0.1:1", { keepalive = 0 })
   raises("expected an IP address here, not a name", net.connect, "127.0.0.1:1", { local_address = "localhost:0" })
 end)
 
@@ -309,6 +311,38 @@ test("a copy whose streams are closed ends with an error", function()
       equal(err.code, "ECANCELED")
       equal(bytes, 0)
     end)
+  end
+end)
+
+test("a copy to a peer that has left is an error, however many pieces wait for it", function()
+  for _ = 1, 5 do
+    local a, b = sockets.tcp()
+    local ours, theirs = net.pair()
+    for _ = 1, 60 do ours:write(string.rep("x", 1000)) end -- each a piece of its own
+    ours:shutdown()
+    a:close()
+    local value, err = net.copy(theirs, b)
+    equal(value, nil)
+    truthy(err.code == "EPIPE" or err.code == "ECONNRESET", err.code)
+    for _, stream in ipairs { b, ours, theirs } do stream:close() end
+  end
+end)
+
+test("a connection to every address of this machine has the peer that the kernel chose", function()
+  local listener <close> = assert(net.listen "0.0.0.0:0")
+  local port = listener:address():match "%d+$"
+  local client <close> = assert(net.connect("0.0.0.0:" .. port))
+  equal(client:peer(), "127.0.0.1:" .. port)
+end)
+
+test("a connection to itself is refused, however the address is written", function()
+  for _, host in ipairs { "127.0.0.1", "0.0.0.0" } do
+    local listener = assert(net.listen "127.0.0.1:0")
+    local port = listener:address():match "%d+$"
+    listener:close()
+    local stream, err = net.connect(host .. ":" .. port, { local_address = "127.0.0.1:" .. port })
+    equal(stream, nil)
+    equal(err.code, "ECONNREFUSED")
   end
 end)
 

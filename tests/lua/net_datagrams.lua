@@ -60,6 +60,26 @@ test("receive waits for a message", function()
   equal(task:wait(), "x")
 end)
 
+test("a Unix socket without a name has an address that says so", function()
+  local name = "unix:@orrery-nameless-" .. tostring({}):match "0x%x+"
+  local a <close> = assert(net.udp(name))
+  local b <close> = assert(net.udp { peer = name })
+  b:send "x"
+  local data, from = a:receive()
+  equal(data, "x")
+  equal(from, "unix:")
+end)
+
+test("the path of a Unix socket goes with it, and one that was left behind is taken", function()
+  local path = os.tmpname()
+  os.remove(path)
+  local a = assert(net.udp("unix:" .. path))
+  fails("EADDRINUSE", net.udp("unix:" .. path))
+  a:close()
+  equal(io.open(path), nil)
+  net.udp("unix:" .. path):close()
+end)
+
 test("a connected socket sends to its peer and hears only that", function()
   local a, b = two()
   local _ <close> = a
@@ -190,7 +210,9 @@ test("misuse of groups", function()
   equal(fails("EINVAL", a:join "127.0.0.1").operation, "join")
   raises("datagram:set: unknown option 'hops'", a.set, a, { hops = 1 })
   raises("option multicast_loop is 1, expected true or false", a.set, a, { multicast_loop = 1 })
-  fails("EINVAL", a:set { multicast_hops = 256 })
+  raises("option multicast_hops is 256, expected a whole number from 0 to 255", a.set, a, { multicast_hops = 256 })
+  equal(a:set { multicast_hops = 0 }, a)
+  raises("it has a zero byte after \"239.1.2.3\"", a.join, a, "239.1.2.3\0junk")
 end)
 
 ------------------------------------------------------------------------------------------- paths

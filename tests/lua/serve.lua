@@ -277,14 +277,23 @@ test("stop cancels handlers that outlast the grace", function()
   equal(stream:read(), nil)
 end)
 
-test("stop without a grace cancels at once, and a second stop does nothing", function()
+test("stop without a grace cancels at once, and a second stop does nothing and answers the same", function()
   local server = assert(net.serve(LOCAL, function()
     async.sleep(3600000)
   end))
   local _ <close> = connect(server)
   await_connections(server, 1)
   equal(server:stop(0), false)
-  equal(server:stop(0), true)
+  equal(server:stop(0), false)
+end)
+
+test("a patient stop hears that another one has cancelled the handlers", function()
+  local server = assert(net.serve(LOCAL, function() async.sleep(3600000) end))
+  local _ <close> = connect(server)
+  await_connections(server, 1)
+  local patient = async.run(function() return server:stop(60000) end)
+  equal(server:stop(1), false)
+  equal(patient:wait(), false)
 end)
 
 test("the port is free when the server has stopped", function()
@@ -440,6 +449,39 @@ test("the end of a block and the owner's cancellation end the threads", function
       stream:close()
     end
   until not stream
+end)
+
+-- A handler that computes keeps its thread from answering.
+local COMPUTES = [[
+  return function(stream)
+    stream:write "computing\n"
+    local began = os.clock()
+    while os.clock() - began < 0.1 do end
+  end
+]]
+
+test("the order to stop reaches a thread that has many questions to answer", function()
+  local server = assert(net.serve(LOCAL, COMPUTES, { threads = 1 }))
+  local stream <close> = connect(server)
+  equal(stream:read_line(), "computing")
+  for _ = 1, 40 do async.run(function() server:connections() end) end
+  equal(server:stop(60000), true)
+end)
+
+test("a stop of threads may be followed by another, and by the end of the block", function()
+  do
+    local server <close> = assert(net.serve(LOCAL, [[
+      return function(stream) stream:write "here\n" require("orrery").async.sleep(3600000) end
+    ]], { threads = 1 }))
+    local stream <close> = connect(server)
+    equal(stream:read_line(), "here")
+    local patient = async.run(function() return server:stop(60000) end)
+    async.checkpoint()
+    equal(server:connections(), 1)
+    equal(server:stop(1), false)
+    equal(patient:wait(), false)
+    equal(server:stop(), false)
+  end
 end)
 
 test("the handler of threads may be a module", function()

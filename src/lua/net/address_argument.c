@@ -18,6 +18,13 @@ int argument_raise(lua_State *L, const char *format, ...)
     return lua_error(L);
 }
 
+/* An IPv6 address without brackets has more than one colon. */
+static bool lacks_brackets(const char *text)
+{
+    const char *colon = strchr(text, ':');
+    return *text != '[' && colon && strchr(colon + 1, ':') && !strchr(text, '/');
+}
+
 static int raise(lua_State *L, const char *what, const char *text, int error)
 {
     if (error == -ENAMETOOLONG)
@@ -27,6 +34,8 @@ static int raise(lua_State *L, const char *what, const char *text, int error)
         return argument_raise(L, "%s: bad address \"%s\" (there is no such network interface)", what, text);
     if (error == -EDESTADDRREQ)
         return argument_raise(L, "%s: bad address \"%s\" (expected an IP address here, not a name)", what, text);
+    if (lacks_brackets(text))
+        return argument_raise(L, "%s: bad address \"%s\" (an IPv6 address needs brackets: \"[::1]:port\")", what, text);
     if (*text == ':' || !strncmp(text, "*:", 2))
         return argument_raise(L,
                               "%s: bad address \"%s\" (there is no host in it; \"0.0.0.0:port\" or \"[::]:port\" is "
@@ -44,7 +53,10 @@ static const char *check_text(lua_State *L, int index, const char *what, size_t 
 {
     if (lua_type(L, index) != LUA_TSTRING)
         argument_raise(L, "%s: expected an address such as \"127.0.0.1:80\", got %s", what, luaL_typename(L, index));
-    return lua_tolstring(L, index, length);
+    const char *text = lua_tolstring(L, index, length);
+    if (strlen(text) != *length)
+        argument_raise(L, "%s: bad address (it has a zero byte after \"%s\")", what, text);
+    return text;
 }
 
 struct orr_address address_check(lua_State *L, int index, const char *what)
@@ -85,14 +97,20 @@ int address_split(lua_State *L)
     return 2;
 }
 
-unsigned option_check_number(lua_State *L, int index, const char *name)
+int option_value(lua_State *L, const char *what, const char *name, int least, int most)
 {
-    lua_Integer value = 0;
-    if (lua_getfield(L, index, name) != LUA_TNIL) {
-        value = lua_tointeger(L, -1);
-        if (!lua_isinteger(L, -1) || value < 1 || value > 1 << 30)
-            argument_raise(L, "option %s is %s, expected a whole number from 1 on", name, luaL_tolstring(L, -1, NULL));
-    }
+    int is_whole = 0;
+    lua_Integer value = lua_type(L, -1) == LUA_TNUMBER ? lua_tointegerx(L, -1, &is_whole) : 0;
+    if (!is_whole || value < least || value > most)
+        argument_raise(L, "%soption %s is %s, expected a whole number from %d to %d", what, name,
+                       luaL_tolstring(L, -1, NULL), least, most);
+    return (int)value;
+}
+
+unsigned option_check_number(lua_State *L, int index, const char *name, int most)
+{
+    bool given = lua_getfield(L, index, name) != LUA_TNIL;
+    int value = given ? option_value(L, "", name, 1, most) : 0;
     lua_pop(L, 1);
     return (unsigned)value;
 }
@@ -116,7 +134,7 @@ static unsigned check_keepalive(lua_State *L, int index)
     lua_pop(L, 1);
     if (flag)
         return on ? KEEPALIVE_S : 0;
-    return option_check_number(L, index, "keepalive");
+    return option_check_number(L, index, "keepalive", KEEPALIVE_MOST);
 }
 
 struct orr_socket_options option_check_socket(lua_State *L, int index)
@@ -124,7 +142,7 @@ struct orr_socket_options option_check_socket(lua_State *L, int index)
     return (struct orr_socket_options){
         .delay = !option_check_flag(L, index, "nodelay", true),
         .keepalive_s = check_keepalive(L, index),
-        .send_buffer = option_check_number(L, index, "send_buffer"),
-        .receive_buffer = option_check_number(L, index, "receive_buffer"),
+        .send_buffer = option_check_number(L, index, "send_buffer", OPTION_MOST),
+        .receive_buffer = option_check_number(L, index, "receive_buffer", OPTION_MOST),
     };
 }

@@ -19,8 +19,17 @@ struct orr_address address_check(lua_State *L, int index, const char *what);
 /* Pushes an address as text. */
 void address_push(lua_State *L, const struct orr_address *address);
 
+/* The most: for bytes of a buffer and connections in a backlog; for seconds of keepalive. */
+enum { OPTION_MOST = 1 << 30, KEEPALIVE_MOST = 32767 };
+
+/*
+ * The value at the top, of an option: a whole number from `least` to `most`; raises else.  `what`
+ * begins the message.
+ */
+int option_value(lua_State *L, const char *what, const char *name, int least, int most);
+
 /* An option in the table at an index: a whole number from 1 on, 0 if it is absent; raises else. */
-unsigned option_check_number(lua_State *L, int index, const char *name);
+unsigned option_check_number(lua_State *L, int index, const char *name, int most);
 
 /* An option in the table at an index, `usual` if it is absent; raises if it is not a boolean. */
 bool option_check_flag(lua_State *L, int index, const char *name, bool usual);

@@ -89,8 +89,8 @@ static int net_udp(lua_State *L)
     }
     options.broadcast = option_check_flag(L, 2, "broadcast", false);
     options.reuse = option_check_flag(L, 2, "reuse", false);
-    options.send_buffer = option_check_number(L, 2, "send_buffer");
-    options.receive_buffer = option_check_number(L, 2, "receive_buffer");
+    options.send_buffer = option_check_number(L, 2, "send_buffer", OPTION_MOST);
+    options.receive_buffer = option_check_number(L, 2, "receive_buffer", OPTION_MOST);
     struct datagram_object *self = primitive_new(L, DATAGRAM_CLASS, sizeof *self, 0);
     open_object_init(&self->object, iso, &of_datagrams, L);
     options.open = open_object_options(&self->object);
@@ -254,8 +254,8 @@ static struct orr_address check_group(lua_State *L, const char *what)
     const char *text = luaL_checkstring(L, 2);
     size_t length = lua_rawlen(L, 2);
     struct orr_address address;
-    if (!orr_address_parse(text, length, &address))
-        return address;
+    if (strlen(text) != length || !orr_address_parse(text, length, &address))
+        return address_check(L, 2, what);
     lua_pushfstring(L, strchr(text, ':') ? "[%s]:0" : "%s:0", text);
     address = address_check(L, lua_gettop(L), what);
     lua_pop(L, 1);
@@ -291,9 +291,9 @@ static int datagram_set(lua_State *L)
     static const char *const known[] = { "multicast_hops", "multicast_loop", NULL };
     struct datagram_object *self = check_self(L);
     option_table_check(L, 2, "datagram:set", known);
-    unsigned hops = option_check_number(L, 2, "multicast_hops");
+    bool given = lua_getfield(L, 2, "multicast_hops") != LUA_TNIL;
+    unsigned hops = given ? (unsigned)option_value(L, "", "multicast_hops", 0, 255) : self->multicast_hops;
     bool loop = option_check_flag(L, 2, "multicast_loop", self->multicast_loop);
-    hops = hops ? hops : self->multicast_hops;
     int error = VISITED(isolate_of(L), orr_datagram_set_multicast(self->datagram, hops, loop));
     if (error)
         return fail(L, NULL, self, "set", error, NULL);

@@ -74,7 +74,7 @@ static int net_listen(lua_State *L)
     luaL_checktype(L, 2, LUA_TTABLE);
     struct orr_listen_options options = {
         .socket = option_check_socket(L, 2),
-        .backlog = (int)option_check_number(L, 2, "backlog"),
+        .backlog = (int)option_check_number(L, 2, "backlog", OPTION_MOST),
         .reuse_port = option_check_flag(L, 2, "reuse_port", false),
         .v6_only = option_check_flag(L, 2, "v6_only", false),
     };

@@ -80,10 +80,8 @@ static int64_t setting_value(lua_State *L, int which)
     }
     if (settings[which].setting == ORR_SET_KEEPALIVE && lua_isboolean(L, -1))
         return lua_toboolean(L, -1) ? KEEPALIVE_S : 0;
-    if (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1)
-        argument_raise(L, "stream:set: option %s is %s, expected a whole number from 1 on", settings[which].name,
-                       luaL_tolstring(L, -1, NULL));
-    return lua_tointeger(L, -1);
+    int most = settings[which].setting == ORR_SET_KEEPALIVE ? KEEPALIVE_MOST : OPTION_MOST;
+    return option_value(L, "stream:set: ", settings[which].name, 1, most);
 }
 
 static int stream_set(lua_State *L)

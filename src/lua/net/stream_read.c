@@ -137,15 +137,21 @@ static int read_line(lua_State *L, struct search search);
 /* The formats of Lua's io library. */
 static int read_format(lua_State *L)
 {
-    const char *format = lua_tostring(L, 2);
-    format += *format == '*';
-    lua_settop(L, 1);
-    if (!strcmp(format, "l") || !strcmp(format, "L"))
-        return read_line(L, (struct search){ .max = LINE_MAX_DEFAULT, .keep = *format == 'L' });
-    if (!strcmp(format, "a"))
+    size_t length;
+    const char *format = lua_tolstring(L, 2, &length), *name = format + (*format == '*');
+    char letter = '\0';
+    if (format + length == name + 1)
+        letter = *name;
+    if (letter == 'l' || letter == 'L') {
+        lua_settop(L, 1);
+        return read_line(L, (struct search){ .max = LINE_MAX_DEFAULT, .keep = letter == 'L' });
+    }
+    if (letter == 'a') {
+        lua_settop(L, 1);
         return stream_read_all(L);
+    }
     return luaL_error(L, "bad argument #1 to 'read' (expected a number of bytes, \"l\", \"L\" or \"a\", got \"%s\"%s)",
-                      format, *format == 'n' ? "; read a line and use tonumber()" : "");
+                      name, *name == 'n' ? "; read a line and use tonumber()" : "");
 }
 
 int stream_read(lua_State *L)
