@@ -1208,10 +1208,16 @@ struct orr_account {
     void *data;
 };
 
-/* What everything that can be opened has in common.  Account and label live until it is freed. */
+/* Decides which addresses may be reached.  Scripts have one that holds their grants. */
+struct orr_gate;
+
+/* What everything that can be opened has in common.  Account, label and gate live until it is
+ * freed. */
 struct orr_open {
     const struct orr_account *account; /* default: no account is kept */
     const char *label;                 /* where it was opened, for reports of leaks; may be NULL */
+    /* Asked about every address, right before the system call: -EACCES.  Default: none. */
+    const struct orr_gate *gate;
     /* Used by the call that opens only.  See Simulated networks. */
     struct orr_network_host *host; /* the simulated host to open it on; default: the task's */
     bool real;                     /* real sockets, whatever the clock */

@@ -6,7 +6,9 @@
  *
  * In a simulated network, simulated_datagram.c takes the kernel's place.
  */
+#include "io/gate.h"
 #include "io/simulated_datagram.h"
+#include "io/simulated_port.h"
 #include "io/simulation.h"
 #include "io/socket.h"
 
@@ -101,11 +103,12 @@ static int set_up(int fd, int family, const struct orr_datagram_options *options
         error = socket_set(fd, family, ORR_SET_SEND_BUFFER, options->send_buffer);
     if (!error && options->receive_buffer)
         error = socket_set(fd, family, ORR_SET_RECEIVE_BUFFER, options->receive_buffer);
-    const struct orr_address *local = options->local, *peer = options->peer;
-    if (!error && local && bind(fd, address_kernel(local), local->length) < 0)
-        error = -errno;
-    if (!error && peer && connect(fd, address_kernel(peer), peer->length) < 0)
-        error = -errno;
+    const struct orr_gate *gate = options->open.gate;
+    struct gate_request own = { .use = GATE_LISTEN, .address = options->local, .shared = options->reuse };
+    if (!error && options->local)
+        error = socket_bind(fd, gate, &own);
+    if (!error && options->peer)
+        error = socket_connect(fd, gate, options->peer);
     return error;
 }
 
@@ -130,6 +133,20 @@ static int open_socket(int family, const struct orr_datagram_options *options, s
     return 0;
 }
 
+/* Opens a socket on a simulated host. */
+static int open_on_host(struct orr_network_host *host, const struct orr_datagram_options *options,
+                        struct orr_stream **out)
+{
+    const struct orr_gate *gate = options->open.gate;
+    struct gate_request own = {
+        .use = GATE_LISTEN, .address = options->local, .shared = options->reuse, .simulated = true
+    };
+    struct gate_request peer = { .use = GATE_CONNECT, .address = options->peer, .simulated = true };
+    if ((options->local && !gate_grants(gate, &own)) || (options->peer && !gate_grants(gate, &peer)))
+        return -EACCES;
+    return simulated_datagram_open(host, options, out);
+}
+
 int orr_datagram_open(const struct orr_datagram_options *options, struct orr_datagram **out)
 {
     if (!options || !out)
@@ -142,8 +159,7 @@ int orr_datagram_open(const struct orr_datagram_options *options, struct orr_dat
     struct orr_stream *stream;
     int error = simulation_host(&options->open, &host);
     if (!error)
-        error = host ? simulated_datagram_open(host, options, &stream)
-                     : open_socket(address_family(some), options, &stream);
+        error = host ? open_on_host(host, options, &stream) : open_socket(address_family(some), options, &stream);
     if (!error)
         *out = (struct orr_datagram *)stream;
     return error;
@@ -202,25 +218,42 @@ static void attach(struct msghdr *head, union control *control, const struct orr
     memcpy(CMSG_DATA(item), message->descriptors, bytes);
 }
 
-static int try_send(struct orr_stream *stream, const struct orr_message *message)
+/* Sends to an address, or to the peer if it is NULL. */
+static int send_to(int fd, const struct orr_address *address, const struct orr_message *message)
 {
-    if (simulated_datagram_is(stream))
-        return simulated_datagram_send(stream, message);
-    struct descriptor *self = descriptor_of(stream);
     struct msghdr head = { .msg_iov = (struct iovec *)message->parts, .msg_iovlen = (size_t)message->count };
     union control control;
-    if (message->address) {
-        head.msg_name = message->address->bytes;
-        head.msg_namelen = message->address->length;
+    if (address) {
+        head.msg_name = (void *)address->bytes;
+        head.msg_namelen = address->length;
     }
     attach(&head, &control, message);
-    if (!(self->watch.ready & POLLOUT))
-        return -EAGAIN;
     ssize_t sent;
     do
-        sent = sendmsg(self->watch.fd, &head, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = sendmsg(fd, &head, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent < 0 ? -errno : 0;
+}
+
+static int try_send(struct orr_stream *stream, const struct orr_message *message)
+{
+    const struct orr_gate *gate = stream->opened.open.gate;
+    bool simulated = simulated_datagram_is(stream);
+    struct gate_request request = { .use = GATE_CONNECT, .address = message->address, .simulated = simulated };
+    struct passage passage;
+    if (simulated)
+        return message->address && !gate_grants(gate, &request) ? -EACCES : simulated_datagram_send(stream, message);
+    const struct descriptor *self = descriptor_of(stream);
+    if (!(self->watch.ready & POLLOUT))
+        return -EAGAIN;
+    if (!message->address)
+        return send_to(self->watch.fd, NULL, message);
+    int error = gate_pass(gate, &request, &passage);
+    if (error)
+        return error;
+    error = send_to(self->watch.fd, passage.address, message);
+    gate_leave(&passage);
+    return error;
 }
 
 /* Takes the descriptors that came; they are closed on exec. */
@@ -348,10 +381,32 @@ int orr_datagram_address(const struct orr_datagram *datagram, enum orr_end end, 
                : address_of_socket(descriptor_of(inside(datagram))->watch.fd, end, address);
 }
 
+/* Messages to a group are for the socket's own port there. */
+static int check_join(const struct orr_datagram *datagram, const struct orr_address *group)
+{
+    const struct orr_gate *gate = inside(datagram)->opened.open.gate;
+    struct orr_address own, address;
+    if (!gate)
+        return 0;
+    if (!address_is_sound(group) || address_family(group) == AF_UNIX)
+        return -EINVAL;
+    int error = orr_datagram_address(datagram, ORR_LOCAL, &own);
+    if (error)
+        return error;
+    if (address_family(&own) != address_family(group))
+        return -EINVAL;
+    address = *group;
+    port_set_number(&address, port_number(&own));
+    struct gate_request request = { .use = GATE_LISTEN, .address = &address };
+    return gate_grants(gate, &request) ? 0 : -EACCES;
+}
+
 static int change_membership(struct orr_datagram *datagram, const struct orr_address *group, unsigned interface,
                              int option)
 {
     int error = check(datagram);
+    if (!error && option == MCAST_JOIN_GROUP)
+        error = check_join(datagram, group);
     if (error)
         return error;
     if (simulated_datagram_is(inside(datagram)))

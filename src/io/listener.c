@@ -7,10 +7,12 @@
  *
  * A listener in a simulated network has that in the kernel's place; all else is the same.
  */
+#include "io/gate.h"
 #include "io/simulated_listener.h"
 #include "io/simulation.h"
 #include "io/socket.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -138,18 +140,19 @@ static const struct sockaddr_un *path_of(const struct orr_address *address)
 }
 
 /* Removes a socket that nobody listens on any more.  Answers whether it did. */
-static bool remove_stale(const struct orr_address *address)
+static bool remove_stale(const struct passage *passage)
 {
-    const struct sockaddr_un *un = path_of(address);
+    const struct orr_address *address = passage->address;
     struct stat now;
-    if (!un || lstat(un->sun_path, &now) < 0 || !S_ISSOCK(now.st_mode))
+    if (!passage->name || fstatat(passage->folder, passage->name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISSOCK(now.st_mode))
         return false;
     int fd = socket_open(AF_UNIX, SOCK_STREAM, NULL);
     if (fd < 0)
         return false;
     bool stale = connect(fd, address_kernel(address), address->length) < 0 && errno == ECONNREFUSED;
     close(fd);
-    return stale && unlink(un->sun_path) == 0;
+    return stale && unlinkat(passage->folder, passage->name, 0) == 0;
 }
 
 static int backlog_of(const struct orr_listen_options *options)
@@ -157,9 +160,29 @@ static int backlog_of(const struct orr_listen_options *options)
     return options->backlog > 0 ? options->backlog : BACKLOG_DEFAULT;
 }
 
+/* Binds by what the gate has said, in place of a socket that was left behind. */
+static int bind_anew(int fd, const struct passage *passage)
+{
+    const struct orr_address *address = passage->address;
+    int error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
+    if (error == -EADDRINUSE && remove_stale(passage))
+        error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
+    return error ? error : gate_confirm(passage);
+}
+
+static struct gate_request request_of(const struct orr_address *address, const struct orr_listen_options *options,
+                                      bool simulated)
+{
+    return (struct gate_request){
+        .use = GATE_LISTEN, .address = address, .shared = options->reuse_port, .simulated = simulated
+    };
+}
+
 static int bind_and_listen(int fd, const struct orr_address *address, const struct orr_listen_options *options)
 {
     int family = address_family(address), error = 0;
+    struct gate_request request = request_of(address, options, false);
+    struct passage passage;
     if (family != AF_UNIX)
         error = socket_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
     if (!error && options->reuse_port)
@@ -168,9 +191,11 @@ static int bind_and_listen(int fd, const struct orr_address *address, const stru
         error = socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, options->v6_only);
     if (error)
         return error;
-    error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
-    if (error == -EADDRINUSE && remove_stale(address))
-        error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
+    error = gate_pass(options->socket.open.gate, &request, &passage);
+    if (error)
+        return error;
+    error = bind_anew(fd, &passage);
+    gate_leave(&passage);
     if (error)
         return error;
     return listen(fd, backlog_of(options)) < 0 ? -errno : 0;
@@ -208,6 +233,16 @@ static int listen_on_socket(struct orr_listener *listener, const struct orr_addr
     return 0;
 }
 
+/* Listens on a simulated host. */
+static int listen_on_host(struct orr_listener *listener, struct orr_network_host *host,
+                          const struct orr_address *address, const struct orr_listen_options *options)
+{
+    struct gate_request request = request_of(address, options, true);
+    if (!gate_grants(options->socket.open.gate, &request))
+        return -EACCES;
+    return simulated_listen(listener->simulated, host, address, options, backlog_of(options), notify_simulated);
+}
+
 int orr_listen(const struct orr_address *address, const struct orr_listen_options *options, struct orr_listener **out)
 {
     static const struct orr_listen_options defaults;
@@ -225,8 +260,7 @@ int orr_listen(const struct orr_address *address, const struct orr_listen_option
         return error;
     listener->family = address_family(address);
     listener->is_simulated = host;
-    error = host ? simulated_listen(listener->simulated, host, address, options, backlog_of(options), notify_simulated)
-                 : listen_on_socket(listener, address, options);
+    error = host ? listen_on_host(listener, host, address, options) : listen_on_socket(listener, address, options);
     if (error) {
         opened_free(&listener->opened);
         return error;

@@ -8,6 +8,7 @@
 #include "io/socket.h"
 
 #include "io/connecting.h"
+#include "io/gate.h"
 #include "io/simulated_connect.h"
 #include "io/simulation.h"
 
@@ -198,14 +199,40 @@ static const struct orr_wait_kind connect_kind = {
     .ends_by_itself = true,
 };
 
-static int bind_local(int fd, const struct orr_address *local)
+int socket_bind(int fd, const struct orr_gate *gate, const struct gate_request *request)
+{
+    struct passage passage;
+    int error = gate_pass(gate, request, &passage);
+    if (error)
+        return error;
+    if (bind(fd, address_kernel(passage.address), passage.address->length) < 0)
+        error = -errno;
+    if (!error)
+        error = gate_confirm(&passage);
+    gate_leave(&passage);
+    return error;
+}
+
+int socket_connect(int fd, const struct orr_gate *gate, const struct orr_address *address)
+{
+    struct passage passage;
+    int error = gate_pass(gate, &(struct gate_request){ .use = GATE_CONNECT, .address = address }, &passage);
+    if (error)
+        return error;
+    if (connect(fd, address_kernel(passage.address), passage.address->length) < 0)
+        error = -errno;
+    gate_leave(&passage);
+    return error;
+}
+
+static int bind_local(int fd, const struct orr_gate *gate, const struct orr_address *local)
 {
     if (!address_is_sound(local))
         return -EINVAL;
     /* Port 0: the port is chosen when the peer is known, so that there are more to choose from. */
     if (address_family(local) != AF_UNIX)
         socket_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    return bind(fd, address_kernel(local), local->length) < 0 ? -errno : 0;
+    return socket_bind(fd, gate, &(struct gate_request){ .use = GATE_LISTEN, .address = local });
 }
 
 /* Begins to connect: 0 if it is connected already, -EINPROGRESS, or an error. */
@@ -218,9 +245,12 @@ static int start_connecting(struct orr_stream *stream, const struct orr_address 
         return fd;
     }
     socket_adopt(stream, fd, address);
-    int error = options->local ? bind_local(fd, options->local) : 0;
-    if (!error && connect(fd, address_kernel(address), address->length) < 0)
-        error = errno == EINTR ? -EINPROGRESS : -errno;
+    const struct orr_gate *gate = options->open.gate;
+    int error = options->local ? bind_local(fd, gate, options->local) : 0;
+    if (!error)
+        error = socket_connect(fd, gate, address);
+    if (error == -EINTR)
+        error = -EINPROGRESS;
     if (error == -EINPROGRESS)
         reactor_watch_spent(&descriptor_of(stream)->watch, POLLIN | POLLOUT);
     else if (error)
