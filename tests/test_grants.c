@@ -125,6 +125,7 @@ static const struct attempt_row connects[] = {
     { "localhost:80", "127.0.0.1:80", true },
     { "localhost:80", "[::1]:80", true },
     { "localhost:80", "127.0.0.1:22", false },
+    { "localhost", "127.0.0.2:80", false },
     { "localhost", "10.0.0.1:80", false },
     { "10.0.0.0/8", "10.1.2.3:80", true },
     { "10.0.0.0/8", "11.1.2.3:80", false },

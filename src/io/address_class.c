@@ -110,6 +110,15 @@ struct ip ip_as_target(struct ip ip)
     return ip_is_v4(&ip) ? loopback_v4 : loopback;
 }
 
+void ip_set_port(struct orr_address *address, uint16_t port)
+{
+    void *kernel = address->bytes;
+    if (address_family(address) == AF_INET)
+        ((struct sockaddr_in *)kernel)->sin_port = htons(port);
+    else
+        ((struct sockaddr_in6 *)kernel)->sin6_port = htons(port);
+}
+
 void ip_print(const struct ip *ip, uint16_t port, char *text, size_t size)
 {
     char digits[INET6_ADDRSTRLEN];

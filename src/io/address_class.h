@@ -24,6 +24,7 @@ bool ip_of_address(const struct orr_address *address, struct ip *ip);
 
 /* The port of a sound address that is not a path. */
 uint16_t ip_port(const struct orr_address *address);
+void ip_set_port(struct orr_address *address, uint16_t port);
 
 /*
  * What a connection to an address reaches: 0.0.0.0 and :: are this machine, so they become

@@ -222,10 +222,10 @@ int address_rule_parse(const char *text, struct address_rule *rule, const char *
 
 /* --- Matching --------------------------------------------------------------------------------- */
 
-static bool is_loopback(const struct ip *ip)
+static bool is_localhost(const struct ip *ip)
 {
-    static const struct ip loopback = { { [15] = 1 } }, loopback_v4 = { { [10] = 0xff, [11] = 0xff, [12] = 127 } };
-    return ip_same_prefix(ip, &loopback, IP_BITS) || ip_same_prefix(ip, &loopback_v4, IP_V4_BITS + 8);
+    static const struct ip loopback = { { [15] = 1 } }, loopback_v4 = { { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
+    return ip_same_prefix(ip, &loopback, IP_BITS) || ip_same_prefix(ip, &loopback_v4, IP_BITS);
 }
 
 /* Whether the rule's network has an address, and is inside of a class, unless that is NULL. */
@@ -247,7 +247,7 @@ bool address_rule_has_target(const struct address_rule *rule, const struct ip *i
     case RULE_NETWORK:
         return network_has(rule, ip, address_class_of(ip));
     case RULE_LOCALHOST:
-        return is_loopback(ip);
+        return is_localhost(ip);
     default:
         return false;
     }
@@ -265,7 +265,7 @@ bool address_rule_has_own(const struct address_rule *rule, const struct ip *ip, 
     case RULE_NETWORK:
         return network_has(rule, ip, groups ? class : NULL);
     case RULE_LOCALHOST:
-        return is_loopback(ip);
+        return is_localhost(ip);
     default:
         return false;
     }

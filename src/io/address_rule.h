@@ -4,7 +4,7 @@
  *     *                 every address that is not special, and every name
  *     10.0.0.0/8        a network, or one address; IPv6 in brackets: [fd00::/8]
  *     example.com       a name;  *.example.com  all names below it, but not itself
- *     localhost         127.0.0.0/8 and ::1, and this name
+ *     localhost         127.0.0.1 and ::1, and this name
  *     unix:/run/x.sock  one Unix socket;  unix:/run/app/  all those in and below this folder
  *     unix:@name        one abstract Unix socket
  *

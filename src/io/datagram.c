@@ -8,7 +8,6 @@
  */
 #include "io/gate.h"
 #include "io/simulated_datagram.h"
-#include "io/simulated_port.h"
 #include "io/simulation.h"
 #include "io/socket.h"
 
@@ -396,7 +395,7 @@ static int check_join(const struct orr_datagram *datagram, const struct orr_addr
     if (address_family(&own) != address_family(group))
         return -EINVAL;
     address = *group;
-    port_set_number(&address, port_number(&own));
+    ip_set_port(&address, ip_port(&own));
     struct gate_request request = { .use = GATE_LISTEN, .address = &address };
     return gate_grants(gate, &request) ? 0 : -EACCES;
 }
