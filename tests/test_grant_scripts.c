@@ -2,6 +2,7 @@
  * Grants, as a host and an untrusted script see them: tests/lua/grants.lua has the attempts of the
  * script, and here are the options, the questions to the host, and simulated networks.
  */
+#include "failing.h"
 #include "lua_host.h"
 
 #include "io/resolve.h"
@@ -13,6 +14,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Allocations that are still served while it is not negative. */
+static _Atomic int served = -1;
+
+static bool may_allocate(void)
+{
+    int left = served;
+    while (left > 0 && !atomic_compare_exchange_weak(&served, &left, left - 1))
+        continue;
+    return left;
+}
 
 /* --- The resolver ----------------------------------------------------------------------------- */
 
@@ -376,6 +388,61 @@ static void an_answer_may_come_after_the_isolate(void **state)
     finish_counting(rt, NULL);
 }
 
+/* --- Without memory --------------------------------------------------------------------------- */
+
+static struct orr_runtime *failing_runtime(void)
+{
+    allocated_bytes = 0;
+    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = failing_alloc });
+    assert_non_null(rt);
+    return rt;
+}
+
+static void grants_without_memory_leave_nothing(void **state)
+{
+    (void)state;
+    static const char *const rules[] = { "127.0.0.1", "example.com:443", "unix:/run/x.sock", NULL };
+    struct orr_grants grants = { .connect = rules, .listen = (const char *const[]){ "*", NULL } };
+    for (int allowed = 0; allowed < 40; allowed++) {
+        struct orr_runtime *rt = failing_runtime();
+        lua_State *L = NULL;
+        served = allowed;
+        assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .grants = &grants }, &L), -ENOMEM);
+        served = -1;
+        finish_counting(rt, NULL);
+    }
+}
+
+static void questions_without_memory_at_any_point_leave_nothing(void **state)
+{
+    (void)state;
+    enum { STEP = 7 * 50 / WORK(50) }; /* after the first points, which are all tried */
+    bool whole = false;
+    for (int allowed = 0; !whole; allowed += allowed < 40 ? 1 : STEP) {
+        struct orr_runtime *rt = failing_runtime();
+        lua_State *L = open_asking(rt, 1);
+        load(L, "local net = game.net\n"
+                "local socket <close> = assert(net.udp '127.0.0.1:0')\n"
+                "local listener <close> = assert(net.listen '127.0.0.1:0')\n"
+                "local client <close> = assert(net.connect(listener:address()))\n"
+                "socket:send('x', '127.0.0.1:9')\n"
+                "assert(#game.grants().connect == 2)\n"
+                "note 'done'");
+        struct orr_task *task = NULL;
+        served = allowed;
+        int error = orr_lua_start(L, 0, "script", &task);
+        if (!error)
+            harness_settle(rt);
+        whole = served > 0 && !error && orr_task_done(task);
+        served = -1;
+        if (!error)
+            await_task(rt, task);
+        orr_task_unref(task);
+        finish_counting(rt, L);
+    }
+    assert_non_null(strstr(noted, "done"));
+}
+
 /* --- Simulated networks ----------------------------------------------------------------------- */
 
 static void grants_hold_on_a_virtual_clock(void **state)
@@ -415,6 +482,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_connection_waits_for_its_answers),
     cmocka_unit_test(a_task_that_is_cancelled_does_not_wait_for_the_answer),
     cmocka_unit_test(an_answer_may_come_after_the_isolate),
+    cmocka_unit_test(grants_without_memory_leave_nothing),
+    cmocka_unit_test(questions_without_memory_at_any_point_leave_nothing),
     cmocka_unit_test(grants_hold_on_a_virtual_clock),
 };
 

@@ -28,6 +28,7 @@ static int step_into(int folder, const char *part, size_t length)
 int socket_path_open_folder(const char *path, const char **name)
 {
     int folder = open("/", FOLDER_FLAGS);
+    *name = path;
     if (folder < 0)
         return -errno;
     const char *part = path + 1;
