@@ -1216,7 +1216,8 @@ struct orr_gate;
 struct orr_open {
     const struct orr_account *account; /* default: no account is kept */
     const char *label;                 /* where it was opened, for reports of leaks; may be NULL */
-    /* Asked about every address, right before the system call: -EACCES.  Default: none. */
+    /* Asked about every address, right before the system call: -EACCES.  Default: none, so that
+     * everything can be reached.  See orr_lua_gate(). */
     const struct orr_gate *gate;
     /* Used by the call that opens only.  See Simulated networks. */
     struct orr_network_host *host; /* the simulated host to open it on; default: the task's */
@@ -2144,6 +2145,16 @@ ORR_API int orr_lua_call(struct lua_State *L, int arguments, int results, uint64
  *   -EBUSY, -EPERM   not the isolate's thread
  */
 ORR_API int orr_lua_is_held(struct lua_State *L);
+
+/*
+ * Stores the gate that holds the grants of an isolate; NULL for a trusted one, which has
+ * everything. It is for struct orr_open: a function of the host that opens sockets on behalf of a
+ * script passes it on, so that the script reaches no more than its grants.  What was opened with it
+ * is closed before the isolate is.  The isolate's thread.
+ *   -EINVAL   not an isolate, or NULL
+ *   -EBUSY, -EPERM   not the isolate's thread
+ */
+ORR_API int orr_lua_gate(struct lua_State *L, const struct orr_gate **gate);
 
 /*
  * Pushes the report of a failed task as text: the error, where it arose, and the tasks it passed

@@ -186,6 +186,32 @@ static void scripts_see_their_grants_which_are_copies(void **state)
     finish_counting(rt, L);
 }
 
+static void a_function_of_the_host_can_pass_the_gate_on(void **state)
+{
+    (void)state;
+    static const char *const some[] = { "127.0.0.1", NULL };
+    struct orr_runtime *rt = host_counting_runtime();
+    lua_State *untrusted = open_isolate(rt,
+                                        (struct orr_lua_options){ .grants = &(struct orr_grants){ .listen = some } });
+    lua_State *trusted = open_trusted(rt, (struct orr_lua_options){ 0 });
+    const struct orr_gate *gate = NULL, *none = NULL;
+    struct orr_address address;
+    struct orr_listener *listener;
+    assert_int_equal(orr_lua_gate(untrusted, &gate), 0);
+    assert_int_equal(orr_lua_gate(trusted, &none), 0);
+    assert_int_equal(orr_lua_gate(NULL, &none), -EINVAL);
+    assert_int_equal(orr_lua_gate(trusted, NULL), -EINVAL);
+    assert_non_null(gate);
+    assert_null(none);
+    struct orr_listen_options options = { .socket.open.gate = gate };
+    assert_int_equal(orr_address_parse("127.0.0.2:0", 11, &address), 0);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    assert_int_equal(orr_listen(&address, &options, &listener), -EACCES);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    assert_int_equal(orr_lua_close(trusted), 0);
+    finish_counting(rt, untrusted);
+}
+
 static void without_grants_there_is_no_net(void **state)
 {
     (void)state;
@@ -474,6 +500,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(bad_rules_are_refused_and_named),
     cmocka_unit_test(a_trusted_isolate_has_everything_and_takes_no_grants),
     cmocka_unit_test(scripts_see_their_grants_which_are_copies),
+    cmocka_unit_test(a_function_of_the_host_can_pass_the_gate_on),
     cmocka_unit_test(without_grants_there_is_no_net),
     cmocka_unit_test(jobs_have_no_net_unless_the_host_says_so),
     cmocka_unit_test(the_host_is_asked_once_and_remembered),
