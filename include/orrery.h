@@ -1208,10 +1208,17 @@ struct orr_account {
     void *data;
 };
 
-/* What everything that can be opened has in common.  Account and label live until it is freed. */
+/* Decides which addresses may be reached.  Scripts have one that holds their grants. */
+struct orr_gate;
+
+/* What everything that can be opened has in common.  Account, label and gate live until it is
+ * freed. */
 struct orr_open {
     const struct orr_account *account; /* default: no account is kept */
     const char *label;                 /* where it was opened, for reports of leaks; may be NULL */
+    /* Asked about every address, right before the system call: -EACCES.  Default: none, so that
+     * everything can be reached.  See orr_lua_gate(). */
+    const struct orr_gate *gate;
     /* Used by the call that opens only.  See Simulated networks. */
     struct orr_network_host *host; /* the simulated host to open it on; default: the task's */
     bool real;                     /* real sockets, whatever the clock */
@@ -1851,6 +1858,67 @@ typedef void orr_lua_notice_fn(void *data, struct lua_State *L, enum orr_lua_not
 /* Prepares a new Lua state of a worker.  See `worker_prepare` in struct orr_lua_options. */
 typedef void orr_lua_prepare_fn(void *data, struct lua_State *L);
 
+/* A kind of grant. */
+enum orr_grant {
+    ORR_GRANT_CONNECT, /* to connect to an address, to send messages there, to look up a name */
+    ORR_GRANT_LISTEN,  /* to have an address of its own: to listen, to bind a socket */
+};
+
+/* What a script is about to do, and no rule grants. */
+struct orr_grant_request {
+    struct lua_State *L; /* the isolate, to tell isolates apart; it must not be called */
+    enum orr_grant grant;
+    /* The rule that would grant it, such as "192.168.1.7:80" or, for a lookup, "example.com:443".
+     * Borrowed until the function returns. */
+    const char *rule;
+    struct orr_future *answer; /* for an answer that takes time */
+};
+
+/*
+ * Decides about a request.  1: granted.  0: refused.  -EAGAIN: the host answers later, on any
+ * thread: it has taken a reference to `answer` (orr_future_ref()), and completes it once, with
+ * `error` 0 to grant and any other to refuse, and gives the reference up.  Until then the script's
+ * task waits; if it is cancelled meanwhile, the answer has no effect.
+ *
+ * Runs on the isolate's thread, in the middle of Lua: it must not take long, raise a Lua error or
+ * call the isolate.
+ */
+typedef int orr_grant_fn(void *data, const struct orr_grant_request *request);
+
+/*
+ * What an untrusted script may reach outside of its isolate.  A rule is text:
+ *
+ *     *                     every address that is not special, every name
+ *     example.com           the addresses of this name; *.example.com for all names below it
+ *     93.184.216.0/24       a network, or one address; IPv6 in brackets: [2001:db8::/32]
+ *     localhost             127.0.0.1 and ::1
+ *     unix:/run/app.sock    a Unix socket; unix:/run/app/ for all in and below a folder
+ *     unix:@name            an abstract Unix socket
+ *
+ * All but Unix sockets may have a port or a range of ports: "example.com:443", "*:8000-8999".
+ *
+ * Special addresses are loopback, private, link-local (the metadata of clouds), CGNAT, multicast,
+ * broadcast, unique-local, and those that are reserved.  They are granted only by a network that is
+ * inside such a range: "10.0.0.0/8" grants 10.1.2.3; "*", "0.0.0.0/0" and names do not, whatever a
+ * name leads to.  An address counts as what it is, however it is written: [::ffff:10.1.2.3] is
+ * 10.1.2.3, and 0.0.0.0 is this machine.  The path of a Unix socket has no symbolic links in it.
+ *
+ * To listen, "*" is every address of this machine, and names cannot be used.  A port that others
+ * may share (the options reuse_port, threads and reuse) must be granted by its number.
+ *
+ * Every address is checked right before the system call: see docs/grants.md.
+ */
+struct orr_grants {
+    const char *const *connect; /* NULL-terminated; default: nothing */
+    const char *const *listen;  /* NULL-terminated; default: nothing */
+
+    /* Asked about what no rule grants, but not for jobs, and not about groups to join.  What it
+     * grants holds for the isolate from then on; the last 128 of these are remembered.  Default:
+     * all of it is refused. */
+    orr_grant_fn *ask;
+    void *ask_data;
+};
+
 /*
  * Options of an isolate.  All zeroes are the defaults.  Times are in nanoseconds; ORR_NEVER means
  * no limit.  A deadline counts the time that Lua has run since it last waited by itself.
@@ -1907,8 +1975,8 @@ struct orr_lua_options {
 
     /* Modules of the API that scripts get: "async", "eventloop", "events", "json", "loop", "net",
      * "runtime", "schedule", "stdio" (the standard streams), "values", "worker".
-     * NULL-terminated; default: all, but untrusted scripts cannot have "net" and "stdio".  The
-     * others are neither in the API's table nor can they be required. */
+     * NULL-terminated; default: all, but untrusted scripts cannot have "stdio", and have "net" only
+     * with `grants`.  The others are neither in the API's table nor can they be required. */
     const char *const *modules;
     /* Gives a trusted isolate, too, pattern functions that can be interrupted. */
     bool safe_patterns;
@@ -1951,6 +2019,11 @@ struct orr_lua_options {
 
     /* For test runners: adds the module `testing`, and objects remember where they were created. */
     bool testing;
+
+    /* What an untrusted script may reach; copied.  With a rule, or with `ask`, it gets the module
+     * "net".  Its jobs and the threads of its servers have the same grants.  Default: nothing.  A
+     * trusted script has everything, and cannot have this. */
+    const struct orr_grants *grants;
 };
 
 /*
@@ -2072,6 +2145,16 @@ ORR_API int orr_lua_call(struct lua_State *L, int arguments, int results, uint64
  *   -EBUSY, -EPERM   not the isolate's thread
  */
 ORR_API int orr_lua_is_held(struct lua_State *L);
+
+/*
+ * Stores the gate that holds the grants of an isolate; NULL for a trusted one, which has
+ * everything. It is for struct orr_open: a function of the host that opens sockets on behalf of a
+ * script passes it on, so that the script reaches no more than its grants.  What was opened with it
+ * is closed before the isolate is.  The isolate's thread.
+ *   -EINVAL   not an isolate, or NULL
+ *   -EBUSY, -EPERM   not the isolate's thread
+ */
+ORR_API int orr_lua_gate(struct lua_State *L, const struct orr_gate **gate);
 
 /*
  * Pushes the report of a failed task as text: the error, where it arose, and the tasks it passed

@@ -80,16 +80,16 @@ static void run_in_both_profiles(const char *code, const char *expected)
 static void require_makes_the_api_once(void **state)
 {
     (void)state;
-    run_late(
-        "note(package.loaded.orrery)\n"
-        "local o = require 'orrery'\n"
-        "note(o == require 'orrery' and o == package.loaded.orrery)\n"
-        "note(package.preload.orrery() == o)\n"
-        "local names = {}\n"
-        "for name in next, o do names[#names + 1] = name end\n"
-        "table.sort(names)\n"
-        "note(table.concat(names, ' '))\n",
-        "nil;true;true;async eventloop events json loop net runtime schedule schedule_wrap values version worker;");
+    run_late("note(package.loaded.orrery)\n"
+             "local o = require 'orrery'\n"
+             "note(o == require 'orrery' and o == package.loaded.orrery)\n"
+             "note(package.preload.orrery() == o)\n"
+             "local names = {}\n"
+             "for name in next, o do names[#names + 1] = name end\n"
+             "table.sort(names)\n"
+             "note(table.concat(names, ' '))\n",
+             "nil;true;true;async eventloop events grants json loop net runtime schedule schedule_wrap values version "
+             "worker;");
 }
 
 static void an_isolate_is_smaller_until_the_api_is_required(void **state)
@@ -323,7 +323,7 @@ static bool use_until(uint64_t instructions, open_fn *open)
     int error = error_of(rt, task);
     assert_true(error == 0 || error == -ETIME);
     isolate_find(L)->limits.max_instructions = 0; /* no limit */
-    expect_notes(rt, L, count_all, "11;6;1;function;fired;");
+    expect_notes(rt, L, count_all, "12;6;1;function;fired;");
     expect_notes(rt, L, use_all, "");
     lua_pushinteger(L, 7);
     assert_int_equal(orr_events_emit(L, "x"), 0);

@@ -9,7 +9,7 @@
 ---@field events orrery.events
 ---@field eventloop orrery.eventloop
 ---@field worker orrery.worker
----@field net orrery.net not in a sandbox
+---@field net orrery.net in a sandbox only with grants for the network
 ---@field stdin orrery.stream standard input; not in a sandbox
 ---@field stdout orrery.stream standard output; not in a sandbox
 ---@field stderr orrery.stream standard error; not in a sandbox
@@ -22,6 +22,17 @@
 ---returns its results or raises its error. Without `fn`, runs until nothing is left.
 ---@field run? fun(fn?: function, ...: any): ...
 local orrery = {}
+
+---Returns what this script may reach outside of itself.
+---@return orrery.grants
+function orrery.grants() end
+
+---@class orrery.grants
+---@field everything boolean the script is trusted: there are no rules
+---@field asks boolean the host is asked about what no rule grants
+---@field connect string[] the rules for connecting and looking up, such as "example.com:443"
+---@field listen string[] the rules for addresses to listen on
+local Grants = {}
 
 ---Runs a function in the next turn, in a task of its own, after functions that were scheduled
 ---before. Each turn runs a limited number. When the caller continues after async.checkpoint() or

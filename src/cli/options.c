@@ -33,6 +33,10 @@ static const char usage[] =
     "options of orrery:\n"
     "  --mount NAME           make the API a global with this name, besides require \"orrery\"\n"
     "  --untrusted            run the script in the sandbox, with its limits; implies -E\n"
+    "  --allow-net[=RULES]    let an untrusted script connect: to all but special addresses, or by rules such as\n"
+    "                         example.com:443,10.0.0.0/8,localhost,unix:/run/x.sock; implies --untrusted\n"
+    "  --allow-listen[=RULES] let an untrusted script listen: everywhere, or by rules such as localhost:8080,\n"
+    "                         0.0.0.0:8000-8999,unix:/run/x.sock; implies --untrusted\n"
     "  --root DIR             let an untrusted script require modules from this folder; may be repeated\n"
     "  --slice MS             suspend Lua after this time, so that others can run (2)\n"
     "  --deadline MS          end every call and task that runs for this long without waiting\n"
@@ -211,6 +215,17 @@ static bool set_untrusted(struct options *options, const char *value)
     return true;
 }
 
+/* Grants of the network imply the sandbox: a trusted script has everything. */
+static bool allow_net(struct options *options, const char *value)
+{
+    return set_untrusted(options, NULL) && rule_list_add(&options->connect, value ? value : "*");
+}
+
+static bool allow_listen(struct options *options, const char *value)
+{
+    return set_untrusted(options, NULL) && rule_list_add(&options->listen, value ? value : "*");
+}
+
 /* The list has room for every argument, and a NULL at its end. */
 static bool add_root(struct options *options, const char *value)
 {
@@ -235,6 +250,8 @@ static const struct word {
 } words[] = {
     { "--mount", set_mount, "a name" },
     { "--untrusted", set_untrusted, NULL },
+    { "--allow-net", allow_net, "rules with commas between them" },
+    { "--allow-listen", allow_listen, "rules with commas between them" },
     { "--root", add_root, "a folder" },
     { "--slice", set_slice, "a number of milliseconds above 0" },
     { "--deadline", set_deadline, "a number of milliseconds above 0" },
@@ -253,6 +270,12 @@ static const struct word {
 };
 
 enum { WORDS = sizeof words / sizeof *words };
+
+/* Whether the value may be left out; then it is never the next argument. */
+static bool may_lack_value(const struct word *word)
+{
+    return !word->expected || word->set == allow_net || word->set == allow_listen;
+}
 
 static int refuse_unknown(const char *argument)
 {
@@ -285,9 +308,10 @@ static int parse_word(int argc, char **argv, int *at, struct options *options)
         snprintf(text, sizeof text, "%s takes no value, but got '%s'", word->name, value);
         return refuse(text, NULL);
     }
-    if (!value && word->expected && *at + 1 < argc)
+    bool needed = !may_lack_value(word);
+    if (!value && needed && *at + 1 < argc)
         value = argv[++*at];
-    if ((!value && word->expected) || !word->set(options, value)) {
+    if ((!value && needed) || !word->set(options, value)) {
         snprintf(text, sizeof text, "%s needs %s, not", word->name, word->expected);
         return refuse(text, value && *value ? value : "nothing");
     }
@@ -376,6 +400,10 @@ int options_parse(int argc, char **argv, int first, struct options *options)
     if (status < 0 && options->root_count && options->lua.profile == ORR_LUA_TRUSTED)
         status = refuse(
             "--root is for --untrusted: a trusted script requires modules by LUA_PATH and from its own folder", NULL);
+    options->grants = (struct orr_grants){ .connect = (const char *const *)options->connect.rules,
+                                           .listen = (const char *const *)options->listen.rules };
+    if (options->connect.count || options->listen.count)
+        options->lua.grants = &options->grants;
     options->lua.roots = options->root_count ? options->roots : NULL;
     set_defaults(options);
     return status;
@@ -387,4 +415,6 @@ void options_free(struct options *options)
     options->steps = NULL;
     free((void *)options->roots);
     options->roots = NULL;
+    rule_list_free(&options->connect);
+    rule_list_free(&options->listen);
 }

@@ -7,6 +7,8 @@
 #ifndef ORR_CLI_OPTIONS_H
 #define ORR_CLI_OPTIONS_H
 
+#include "cli/rule_list.h"
+
 #include <orrery.h>
 
 /* Steps before the script, in the order given. */
@@ -34,10 +36,12 @@ struct options {
     int step_count;
     const char **roots; /* --root: folders that an untrusted script may require from */
     int root_count;
-    int script;              /* its index in argv; argc if there is none */
-    bool interactive;        /* -i: open a prompt when the script has returned */
-    bool version;            /* -v */
-    bool ignore_environment; /* -E, or untrusted */
+    struct rule_list connect, listen; /* --allow-net, --allow-listen */
+    struct orr_grants grants;         /* both, for `lua` */
+    int script;                       /* its index in argv; argc if there is none */
+    bool interactive;                 /* -i: open a prompt when the script has returned */
+    bool version;                     /* -v */
+    bool ignore_environment;          /* -E, or untrusted */
     bool stats;
     enum colour colour;
 };

@@ -23,7 +23,7 @@ int opened_new(size_t size, const struct opened_kind *kind, const struct orr_ope
     opened->worker = worker;
     opened->size = size;
     if (open)
-        opened->open = (struct opened_for){ .account = open->account, .label = open->label };
+        opened->open = (struct opened_for){ .account = open->account, .label = open->label, .gate = open->gate };
     list_append(&worker->opened.all, &opened->in_worker);
     *(void **)out = opened;
     return 0;

@@ -26,6 +26,7 @@ struct opened_kind {
 struct opened_for {
     const struct orr_account *account;
     const char *label;
+    const struct orr_gate *gate;
 };
 
 /* The first member of everything that can be opened. */

@@ -70,6 +70,12 @@ static inline unsigned runtime_host_workers(const struct orr_runtime *rt)
     return rt->worker_count;
 }
 
+/* How many pool threads the host lets the runtime have.  Any thread. */
+static inline unsigned runtime_pool_most(const struct orr_runtime *rt)
+{
+    return rt->capacity - rt->worker_count;
+}
+
 static inline bool runtime_stopping(struct orr_runtime *rt)
 {
     return atomic_load_explicit(&rt->stopping, memory_order_acquire);

@@ -6,10 +6,11 @@
  *
  * In a simulated network, simulated_datagram.c takes the kernel's place.
  */
+#include "io/bound_path.h"
+#include "io/gate.h"
 #include "io/simulated_datagram.h"
 #include "io/simulation.h"
 #include "io/socket.h"
-#include "io/socket_path.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct datagram {
     struct orr_timer *retry; /* until the next try to send to a full queue; NULL before the first */
     int family;
     bool connected;
-    struct socket_path path;
+    struct bound_path path;
 };
 
 /* The stream that a datagram socket is inside. */
@@ -73,7 +74,7 @@ static void datagram_close(struct orr_stream *stream)
     struct datagram *self = datagram_of(stream);
     orr_timer_free(self->retry);
     self->retry = NULL;
-    socket_path_remove(&self->path);
+    bound_path_remove(&self->path);
     descriptor_close(stream);
 }
 
@@ -95,16 +96,8 @@ static const struct orr_stream_kind unix_kind = {
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-static int bind_to(int fd, const struct orr_address *local)
-{
-    int error = bind(fd, address_kernel(local), local->length) < 0 ? -errno : 0;
-    if (error == -EADDRINUSE && socket_path_remove_stale(local, SOCK_DGRAM))
-        error = bind(fd, address_kernel(local), local->length) < 0 ? -errno : 0;
-    return error;
-}
-
 /* `path` is what it has made in the file system, also if it fails. */
-static int set_up(int fd, int family, const struct orr_datagram_options *options, struct socket_path *path)
+static int set_up(int fd, int family, const struct orr_datagram_options *options, struct bound_path *path)
 {
     int error = options->broadcast ? socket_option(fd, SOL_SOCKET, SO_BROADCAST, 1) : 0;
     if (!error && options->reuse && family != AF_UNIX)
@@ -113,13 +106,14 @@ static int set_up(int fd, int family, const struct orr_datagram_options *options
         error = socket_set(fd, family, ORR_SET_SEND_BUFFER, options->send_buffer);
     if (!error && options->receive_buffer)
         error = socket_set(fd, family, ORR_SET_RECEIVE_BUFFER, options->receive_buffer);
-    const struct orr_address *local = options->local, *peer = options->peer;
-    if (!error && local)
-        error = bind_to(fd, local);
-    if (!error && local)
-        socket_path_note(path, local);
-    if (!error && peer && connect(fd, address_kernel(peer), peer->length) < 0)
-        error = -errno;
+    const struct orr_gate *gate = options->open.gate;
+    struct gate_request own = { .use = GATE_LISTEN, .address = options->local, .shared = options->reuse };
+    if (!error && options->local)
+        error = socket_bind(fd, SOCK_DGRAM, gate, &own);
+    if (!error && options->local)
+        bound_path_note(path, options->local);
+    if (!error && options->peer)
+        error = socket_connect(fd, gate, options->peer);
     return error;
 }
 
@@ -130,10 +124,10 @@ static int open_socket(int family, const struct orr_datagram_options *options, s
     if (error)
         return error;
     int fd = socket_open(family, SOCK_DGRAM, NULL);
-    struct socket_path *path = &datagram_of(stream)->path;
+    struct bound_path *path = &datagram_of(stream)->path;
     error = fd < 0 ? fd : set_up(fd, family, options, path);
     if (error < 0) {
-        socket_path_remove(path);
+        bound_path_remove(path);
         if (fd >= 0)
             close(fd);
         socket_discard(stream);
@@ -144,6 +138,20 @@ static int open_socket(int family, const struct orr_datagram_options *options, s
     datagram_of(stream)->connected = options->peer;
     *out = stream;
     return 0;
+}
+
+/* Opens a socket on a simulated host. */
+static int open_on_host(struct orr_network_host *host, const struct orr_datagram_options *options,
+                        struct orr_stream **out)
+{
+    const struct orr_gate *gate = options->open.gate;
+    struct gate_request own = {
+        .use = GATE_LISTEN, .address = options->local, .shared = options->reuse, .simulated = true
+    };
+    struct gate_request peer = { .use = GATE_CONNECT, .address = options->peer, .simulated = true };
+    if ((options->local && !gate_grants(gate, &own)) || (options->peer && !gate_grants(gate, &peer)))
+        return -EACCES;
+    return simulated_datagram_open(host, options, out);
 }
 
 int orr_datagram_open(const struct orr_datagram_options *options, struct orr_datagram **out)
@@ -158,8 +166,7 @@ int orr_datagram_open(const struct orr_datagram_options *options, struct orr_dat
     struct orr_stream *stream;
     int error = simulation_host(&options->open, &host);
     if (!error)
-        error = host ? simulated_datagram_open(host, options, &stream)
-                     : open_socket(address_family(some), options, &stream);
+        error = host ? open_on_host(host, options, &stream) : open_socket(address_family(some), options, &stream);
     if (!error)
         *out = (struct orr_datagram *)stream;
     return error;
@@ -218,25 +225,42 @@ static void attach(struct msghdr *head, union control *control, const struct orr
     memcpy(CMSG_DATA(item), message->descriptors, bytes);
 }
 
-static int try_send(struct orr_stream *stream, const struct orr_message *message)
+/* Sends to an address, or to the peer if it is NULL. */
+static int send_to(int fd, const struct orr_address *address, const struct orr_message *message)
 {
-    if (simulated_datagram_is(stream))
-        return simulated_datagram_send(stream, message);
-    struct descriptor *self = descriptor_of(stream);
     struct msghdr head = { .msg_iov = (struct iovec *)message->parts, .msg_iovlen = (size_t)message->count };
     union control control;
-    if (message->address) {
-        head.msg_name = message->address->bytes;
-        head.msg_namelen = message->address->length;
+    if (address) {
+        head.msg_name = (void *)address->bytes;
+        head.msg_namelen = address->length;
     }
     attach(&head, &control, message);
-    if (!(self->watch.ready & POLLOUT))
-        return -EAGAIN;
     ssize_t sent;
     do
-        sent = sendmsg(self->watch.fd, &head, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = sendmsg(fd, &head, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent < 0 ? -errno : 0;
+}
+
+static int try_send(struct orr_stream *stream, const struct orr_message *message)
+{
+    const struct orr_gate *gate = stream->opened.open.gate;
+    bool simulated = simulated_datagram_is(stream);
+    struct gate_request request = { .use = GATE_CONNECT, .address = message->address, .simulated = simulated };
+    struct passage passage;
+    if (simulated)
+        return message->address && !gate_grants(gate, &request) ? -EACCES : simulated_datagram_send(stream, message);
+    const struct descriptor *self = descriptor_of(stream);
+    if (!(self->watch.ready & POLLOUT))
+        return -EAGAIN;
+    if (!message->address)
+        return send_to(self->watch.fd, NULL, message);
+    int error = gate_pass(gate, &request, &passage);
+    if (error)
+        return error;
+    error = send_to(self->watch.fd, passage.address, message);
+    gate_leave(&passage);
+    return error;
 }
 
 /* Takes the descriptors that came; they are closed on exec. */
@@ -372,10 +396,32 @@ int orr_datagram_address(const struct orr_datagram *datagram, enum orr_end end, 
                : address_of_socket(descriptor_of(inside(datagram))->watch.fd, end, address);
 }
 
+/* Messages to a group are for the socket's own port there. */
+static int check_join(const struct orr_datagram *datagram, const struct orr_address *group)
+{
+    const struct orr_gate *gate = inside(datagram)->opened.open.gate;
+    struct orr_address own, address;
+    if (!gate)
+        return 0;
+    if (!address_is_sound(group) || address_family(group) == AF_UNIX)
+        return -EINVAL;
+    int error = orr_datagram_address(datagram, ORR_LOCAL, &own);
+    if (error)
+        return error;
+    if (address_family(&own) != address_family(group))
+        return -EINVAL;
+    address = *group;
+    ip_set_port(&address, ip_port(&own));
+    struct gate_request request = { .use = GATE_LISTEN, .address = &address };
+    return gate_grants(gate, &request) ? 0 : -EACCES;
+}
+
 static int change_membership(struct orr_datagram *datagram, const struct orr_address *group, unsigned interface,
                              int option)
 {
     int error = check(datagram);
+    if (!error && option == MCAST_JOIN_GROUP)
+        error = check_join(datagram, group);
     if (error)
         return error;
     if (simulated_datagram_is(inside(datagram)))

@@ -7,10 +7,11 @@
  *
  * A listener in a simulated network has that in the kernel's place; all else is the same.
  */
+#include "io/bound_path.h"
+#include "io/gate.h"
 #include "io/simulated_listener.h"
 #include "io/simulation.h"
 #include "io/socket.h"
-#include "io/socket_path.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ struct orr_listener {
     unsigned granted; /* tries that were granted and not made yet */
     int family;
     bool closed, freed;
-    struct socket_path path;
+    struct bound_path path;
     bool is_simulated;
     struct simulated_listener simulated[]; /* one if it is simulated, else none */
 };
@@ -40,7 +41,7 @@ static void destroy_if_unused(struct orr_listener *listener)
 
 static void close_socket(struct orr_listener *listener)
 {
-    socket_path_remove(&listener->path);
+    bound_path_remove(&listener->path);
     reactor_watch_close(listener->opened.worker->reactor, &listener->watch);
     close(listener->watch.fd);
 }
@@ -121,9 +122,18 @@ static int backlog_of(const struct orr_listen_options *options)
     return options->backlog > 0 ? options->backlog : BACKLOG_DEFAULT;
 }
 
+static struct gate_request request_of(const struct orr_address *address, const struct orr_listen_options *options,
+                                      bool simulated)
+{
+    return (struct gate_request){
+        .use = GATE_LISTEN, .address = address, .shared = options->reuse_port, .simulated = simulated
+    };
+}
+
 static int bind_and_listen(int fd, const struct orr_address *address, const struct orr_listen_options *options)
 {
     int family = address_family(address), error = 0;
+    struct gate_request request = request_of(address, options, false);
     if (family != AF_UNIX)
         error = socket_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
     if (!error && options->reuse_port)
@@ -132,9 +142,7 @@ static int bind_and_listen(int fd, const struct orr_address *address, const stru
         error = socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, options->v6_only);
     if (error)
         return error;
-    error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
-    if (error == -EADDRINUSE && socket_path_remove_stale(address, SOCK_STREAM))
-        error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
+    error = socket_bind(fd, SOCK_STREAM, options->socket.open.gate, &request);
     if (error)
         return error;
     return listen(fd, backlog_of(options)) < 0 ? -errno : 0;
@@ -155,9 +163,19 @@ static int listen_on_socket(struct orr_listener *listener, const struct orr_addr
         close(fd);
         return error;
     }
-    socket_path_note(&listener->path, address);
+    bound_path_note(&listener->path, address);
     reactor_watch_init(&listener->watch, fd, notify);
     return 0;
+}
+
+/* Listens on a simulated host. */
+static int listen_on_host(struct orr_listener *listener, struct orr_network_host *host,
+                          const struct orr_address *address, const struct orr_listen_options *options)
+{
+    struct gate_request request = request_of(address, options, true);
+    if (!gate_grants(options->socket.open.gate, &request))
+        return -EACCES;
+    return simulated_listen(listener->simulated, host, address, options, backlog_of(options), notify_simulated);
 }
 
 int orr_listen(const struct orr_address *address, const struct orr_listen_options *options, struct orr_listener **out)
@@ -177,8 +195,7 @@ int orr_listen(const struct orr_address *address, const struct orr_listen_option
         return error;
     listener->family = address_family(address);
     listener->is_simulated = host;
-    error = host ? simulated_listen(listener->simulated, host, address, options, backlog_of(options), notify_simulated)
-                 : listen_on_socket(listener, address, options);
+    error = host ? listen_on_host(listener, host, address, options) : listen_on_socket(listener, address, options);
     if (error) {
         opened_free(&listener->opened);
         return error;

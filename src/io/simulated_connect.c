@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "io/connecting.h"
+#include "io/gate.h"
 #include "io/simulated_listener.h"
 
 /* --- The request ------------------------------------------------------------------------------ */
@@ -79,11 +80,22 @@ static int find_addresses(struct simulated_end *caller, const struct orr_address
     return 0;
 }
 
+/* Whether the gate lets a connection through. */
+static bool is_granted(const struct orr_address *address, const struct orr_socket_options *options)
+{
+    struct gate_request to = { .use = GATE_CONNECT, .address = address, .simulated = true };
+    struct gate_request from = { .use = GATE_LISTEN, .address = options->local, .simulated = true };
+    return gate_grants(options->open.gate, &to) &&
+           (!options->local || !address_is_sound(options->local) || gate_grants(options->open.gate, &from));
+}
+
 /* Makes the stream of a connection that is still to be made. */
 static int make(struct orr_network_host *host, const struct orr_address *address,
                 const struct orr_socket_options *options, struct orr_stream **out)
 {
     struct simulated_end *caller;
+    if (!is_granted(address, options))
+        return -EACCES;
     enum end_sort sort = address_family(address) == AF_UNIX ? END_UNIX : END_TCP;
     int error = end_new(host, sort, options->open.account, &caller);
     if (error)

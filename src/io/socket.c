@@ -8,14 +8,17 @@
 #include "io/socket.h"
 
 #include "io/connecting.h"
+#include "io/gate.h"
 #include "io/simulated_connect.h"
 #include "io/simulation.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -205,14 +208,62 @@ static const struct orr_wait_kind connect_kind = {
     .ends_by_itself = true,
 };
 
-static int bind_local(int fd, const struct orr_address *local)
+/* Removes the path of a socket that nobody has open any more.  Answers whether it did. */
+static bool remove_stale(const struct passage *passage, int type)
+{
+    const struct orr_address *address = passage->address;
+    struct stat now;
+    if (!passage->name || fstatat(passage->folder, passage->name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISSOCK(now.st_mode))
+        return false;
+    int fd = socket_open(AF_UNIX, type, NULL);
+    if (fd < 0)
+        return false;
+    bool stale = connect(fd, address_kernel(address), address->length) < 0 && errno == ECONNREFUSED;
+    close(fd);
+    return stale && unlinkat(passage->folder, passage->name, 0) == 0;
+}
+
+static int try_bind(int fd, const struct orr_address *address)
+{
+    return bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
+}
+
+int socket_bind(int fd, int type, const struct orr_gate *gate, const struct gate_request *request)
+{
+    struct passage passage;
+    int error = gate_pass(gate, request, &passage);
+    if (error)
+        return error;
+    error = try_bind(fd, passage.address);
+    if (error == -EADDRINUSE && remove_stale(&passage, type))
+        error = try_bind(fd, passage.address);
+    if (!error)
+        error = gate_confirm(&passage);
+    gate_leave(&passage);
+    return error;
+}
+
+int socket_connect(int fd, const struct orr_gate *gate, const struct orr_address *address)
+{
+    struct passage passage;
+    int error = gate_pass(gate, &(struct gate_request){ .use = GATE_CONNECT, .address = address }, &passage);
+    if (error)
+        return error;
+    if (connect(fd, address_kernel(passage.address), passage.address->length) < 0)
+        error = -errno;
+    gate_leave(&passage);
+    return error;
+}
+
+static int bind_local(int fd, const struct orr_gate *gate, const struct orr_address *local)
 {
     if (!address_is_sound(local))
         return -EINVAL;
     /* Port 0: the port is chosen when the peer is known, so that there are more to choose from. */
     if (address_family(local) != AF_UNIX)
         socket_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    return bind(fd, address_kernel(local), local->length) < 0 ? -errno : 0;
+    return socket_bind(fd, SOCK_STREAM, gate, &(struct gate_request){ .use = GATE_LISTEN, .address = local });
 }
 
 /*
@@ -258,10 +309,11 @@ static int start_connecting(struct orr_stream *stream, const struct orr_address 
         return fd;
     }
     socket_adopt(stream, fd, address);
-    int error = options->local ? bind_local(fd, options->local) : 0;
-    if (!error && connect(fd, address_kernel(address), address->length) < 0)
-        error = errno == EINTR ? -EINPROGRESS : -errno;
-    else if (!error && (error = connect_result(stream)) == -EAGAIN)
+    const struct orr_gate *gate = options->open.gate;
+    int error = options->local ? bind_local(fd, gate, options->local) : 0;
+    if (!error)
+        error = socket_connect(fd, gate, address);
+    if (error == -EINTR || (!error && (error = connect_result(stream)) == -EAGAIN))
         error = -EINPROGRESS;
     if (error == -EINPROGRESS)
         reactor_watch_spent(&descriptor_of(stream)->watch, POLLIN | POLLOUT);

@@ -1,47 +1,64 @@
 #include "io/socket_path.h"
 
-#include "io/address.h"
-#include "io/socket.h"
-
-#include <stddef.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-/* The path of an address in the file system; NULL if it has none. */
-static const struct sockaddr_un *path_of(const struct orr_address *address)
+enum { FOLDER_FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+
+/* Opens a folder in a folder, which is closed. */
+static int step_into(int folder, const char *part, size_t length)
 {
-    const struct sockaddr_un *un = (const struct sockaddr_un *)address_kernel(address);
-    bool named = address_family(address) == AF_UNIX && address->length > offsetof(struct sockaddr_un, sun_path);
-    return named && un->sun_path[0] ? un : NULL;
+    char name[sizeof((struct sockaddr_un *)0)->sun_path];
+    int fd = -ENAMETOOLONG;
+    if (length < sizeof name) {
+        memcpy(name, part, length);
+        name[length] = '\0';
+        fd = openat(folder, name, FOLDER_FLAGS);
+        if (fd < 0)
+            fd = errno == ENOTDIR || errno == ELOOP ? -EACCES : -errno;
+    }
+    close(folder);
+    return fd;
 }
 
-void socket_path_note(struct socket_path *self, const struct orr_address *address)
+int socket_path_open_folder(const char *path, const char **name)
 {
-    const struct sockaddr_un *un = path_of(address);
-    struct stat made;
-    if (!un || lstat(un->sun_path, &made) < 0)
-        return;
-    *self = (struct socket_path){ .there = true, .device = made.st_dev, .inode = made.st_ino, .address = *un };
+    int folder = open("/", FOLDER_FLAGS);
+    *name = path;
+    if (folder < 0)
+        return -errno;
+    const char *part = path + 1;
+    for (const char *slash; folder >= 0 && (slash = strchr(part, '/')); part = slash + 1)
+        folder = step_into(folder, part, (size_t)(slash - part));
+    *name = part;
+    return folder;
 }
 
-void socket_path_remove(struct socket_path *self)
+/* A descriptor that was just opened, if it is a socket; else closes it. */
+static int check_socket(int fd)
 {
-    struct stat now;
-    if (self->there && lstat(self->address.sun_path, &now) == 0 && now.st_dev == self->device &&
-        now.st_ino == self->inode)
-        unlink(self->address.sun_path);
-    self->there = false;
-}
-
-bool socket_path_remove_stale(const struct orr_address *address, int type)
-{
-    const struct sockaddr_un *un = path_of(address);
-    struct stat now;
-    if (!un || lstat(un->sun_path, &now) < 0 || !S_ISSOCK(now.st_mode))
-        return false;
-    int fd = socket_open(AF_UNIX, type, NULL);
-    if (fd < 0)
-        return false;
-    bool stale = connect(fd, address_kernel(address), address->length) < 0 && errno == ECONNREFUSED;
+    struct stat status;
+    int error = fstat(fd, &status) < 0 ? -errno : 0;
+    if (!error && !S_ISSOCK(status.st_mode))
+        error = S_ISLNK(status.st_mode) ? -EACCES : -ECONNREFUSED;
+    if (!error)
+        return fd;
     close(fd);
-    return stale && unlink(un->sun_path) == 0;
+    return error;
+}
+
+int socket_path_open(const char *path)
+{
+    const char *name;
+    int folder = socket_path_open_folder(path, &name);
+    if (folder < 0)
+        return folder;
+    int fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int error = fd < 0 ? -errno : 0;
+    close(folder);
+    return error ? error : check_socket(fd);
 }

@@ -114,6 +114,8 @@ struct orr_isolate {
     struct schedule schedule;             /* api/schedule.c */
     struct script_timers timers;          /* api/script_timers.c */
     struct open_objects opened;           /* api/open_objects.c */
+    /* What the isolate reaches; NULL for everything.  Every file may pass it on. */
+    struct orr_gate *gate;
     /* A reference.  Settings never change, and every file may read them. */
     struct settings *settings;
     struct alloc alloc;

@@ -37,7 +37,8 @@ void open_objects_init(struct orr_isolate *iso)
 
 struct orr_open open_object_options(const struct open_object *object)
 {
-    return (struct orr_open){ .account = &object->iso->opened.account, .label = object->label };
+    struct orr_isolate *iso = object->iso;
+    return (struct orr_open){ .account = &iso->opened.account, .label = object->label, .gate = iso->gate };
 }
 
 int open_objects_check(const struct orr_isolate *iso, unsigned more)

@@ -10,6 +10,7 @@
 #include "lua/api/eventloop.h"
 #include "lua/api/events.h"
 #include "lua/api/future.h"
+#include "lua/api/grants_list.h"
 #include "lua/api/group.h"
 #include "lua/api/json.h"
 #include "lua/api/late_modules.h"
@@ -124,6 +125,7 @@ static int make(lua_State *L)
     events_open(iso, L);
     late_modules_open(iso, L, late_modules);
     worker_module_open(iso, L);
+    grants_list_open(iso, L);
     if (iso->limits.testing) {
         testing_open(iso, L);
         network_class_open(iso, L);

@@ -53,19 +53,23 @@ static bool is_listed(const char *const *modules, const char *name)
 
 static int refuse(const struct log *log, const char *name, bool known)
 {
-    if (known)
+    if (known && !strcmp(name, "net"))
+        log_line(log, ORR_LOG_ERROR,
+                 "option modules has \"net\", which untrusted isolates have only with the option "
+                 "grants, for the network");
+    else if (known)
         log_line(log, ORR_LOG_ERROR, "option modules has \"%s\", which only trusted isolates can have", name);
     else
         log_line(log, ORR_LOG_ERROR, "option modules has \"%s\", expected some of " KNOWN, name);
     return -EINVAL;
 }
 
-int api_modules_check(const char *const *modules, bool trusted, const struct log *log)
+int api_modules_check(const char *const *modules, unsigned allowed, const struct log *log)
 {
     for (; modules && *modules; modules++) {
         const char *const one[] = { *modules, NULL };
         bool known = is_known(*modules);
-        if (!known || (!trusted && api_modules_mask(one, 0) & ~api_modules_for_untrusted()))
+        if (!known || api_modules_mask(one, 0) & ~allowed)
             return refuse(log, *modules, known);
     }
     return 0;
@@ -82,10 +86,10 @@ unsigned api_modules_mask(const char *const *modules, unsigned usual)
     return mask;
 }
 
-unsigned api_modules_for_untrusted(void)
+unsigned api_modules_for_untrusted(bool network)
 {
-    static const char *const withheld[] = { "net", "stdio", NULL };
-    return ~api_modules_mask(withheld, 0);
+    static const char *const withheld[] = { "stdio", "net", NULL }, *const always[] = { "stdio", NULL };
+    return ~api_modules_mask(network ? always : withheld, 0);
 }
 
 bool api_modules_has(unsigned modules, const char *field)

@@ -8,10 +8,10 @@
 struct log;
 
 /*
- * Returns -EINVAL, and logs it, if a name is no module of the API, or one that only `trusted`
- * isolates can have.  The list may be NULL.
+ * Returns -EINVAL, and logs it, if a name is no module of the API, or none of the set `allowed`.
+ * The list may be NULL.
  */
-int api_modules_check(const char *const *modules, bool trusted, const struct log *log);
+int api_modules_check(const char *const *modules, unsigned allowed, const struct log *log);
 
 /* Whether the module `orrery` has a field of that name, if the host gives it to scripts. */
 bool api_modules_has_field(const char *name);
@@ -23,8 +23,8 @@ bool api_modules_has_field(const char *name);
 /* The set of the listed modules, or `usual` if `modules` is NULL. */
 unsigned api_modules_mask(const char *const *modules, unsigned usual);
 
-/* The modules that untrusted scripts may have. */
-unsigned api_modules_for_untrusted(void);
+/* The modules that untrusted scripts may have, if they have grants for the `network`, or not. */
+unsigned api_modules_for_untrusted(bool network);
 
 /* Whether the set has the module with this field. */
 bool api_modules_has(unsigned modules, const char *field);

@@ -2,8 +2,19 @@
 
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
+#include "lua/isolate/grants.h"
 #include "lua/isolate/memory.h"
 #include "lua/isolate/settings.h"
+
+/* An untrusted isolate reaches only what it was granted.  False without memory. */
+static bool open_gate(struct orr_isolate *iso)
+{
+    const struct grants *grants = iso->settings->grants;
+    if (iso->limits.profile == ORR_LUA_TRUSTED)
+        return true;
+    iso->gate = gate_new(&iso->alloc, grants ? &grants->network : NULL);
+    return iso->gate;
+}
 
 struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *settings)
 {
@@ -17,7 +28,10 @@ struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *setti
     charge_open(&iso->charge, settings->quota, !settings->for_jobs);
     memory_open(iso);
     iso->references = 1;
-    return iso;
+    if (open_gate(iso))
+        return iso;
+    isolate_unref(iso);
+    return NULL;
 }
 
 void isolate_ref(struct orr_isolate *iso)
@@ -33,5 +47,6 @@ void isolate_unref(struct orr_isolate *iso)
     charge_close(iso);
     settings_unref(iso->settings);
     memory_close(iso);
+    gate_free(iso->gate);
     alloc_free(&alloc, iso, sizeof *iso);
 }

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "lua/isolate/api_modules.h"
+#include "lua/isolate/grants.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -58,8 +59,9 @@ static int check(const struct orr_lua_options *options, const struct log *log)
         return -EINVAL;
     }
     bool trusted = options->profile == ORR_LUA_TRUSTED;
-    int error = api_modules_check(options->modules, trusted, log);
-    return error ? error : api_modules_check(options->worker_modules, trusted, log);
+    unsigned allowed = trusted ? API_MODULES_ALL : api_modules_for_untrusted(grants_have_network(options->grants));
+    int error = api_modules_check(options->modules, allowed, log);
+    return error ? error : api_modules_check(options->worker_modules, allowed, log);
 }
 
 /*

@@ -2,6 +2,7 @@
 
 #include "exec/extend.h"
 #include "lua/isolate/api_modules.h"
+#include "lua/isolate/grants.h"
 #include "lua/isolate/quota.h"
 #include "lua/isolate/roots.h"
 
@@ -37,7 +38,7 @@ int settings_new(struct orr_runtime *rt, const struct orr_lua_options *options, 
     settings->limits = limits;
     settings->modules = api_modules_mask(options->modules, API_MODULES_ALL);
     if (options->profile == ORR_LUA_UNTRUSTED)
-        settings->modules &= api_modules_for_untrusted();
+        settings->modules &= api_modules_for_untrusted(grants_have_network(options->grants));
     settings->worker_modules = api_modules_mask(options->worker_modules, API_MODULES_OF_JOBS) & settings->modules;
     settings->prepare = options->worker_prepare;
     settings->prepare_data = options->worker_data;
@@ -50,6 +51,8 @@ int settings_new(struct orr_runtime *rt, const struct orr_lua_options *options, 
         error = -ENOMEM;
     if (!error && limits.profile == ORR_LUA_UNTRUSTED)
         error = roots_open(options->roots, alloc, &log, &settings->roots);
+    if (!error)
+        error = grants_new(options, alloc, &log, &settings->grants);
     if (error)
         settings_unref(settings);
     else
@@ -80,6 +83,7 @@ int settings_for_jobs(struct settings *host, size_t memory, struct settings **ou
         settings->limits.memory = memory;
     settings->modules = host->worker_modules;
     settings->roots = host->roots;
+    settings->grants = host->grants;
     settings->name = host->name;
     settings->named = host->named;
     settings->mount = host->mount;
@@ -115,6 +119,7 @@ void settings_unref(struct settings *settings)
         settings_unref(settings->host);
     } else {
         roots_close(settings->roots, &alloc);
+        grants_free(settings->grants, &alloc);
         free_text(&alloc, settings->name);
         free_text(&alloc, settings->mount);
     }

@@ -15,6 +15,7 @@
 
 struct lua_State;
 struct orr_isolate;
+struct grants;
 struct orr_runtime;
 struct quota;
 struct roots;
@@ -44,6 +45,7 @@ struct settings {
     bool named;              /* the host has chosen the name, and not "" */
     char *mount;             /* name of the global that holds the library; NULL for none */
     struct roots *roots;     /* folders that untrusted scripts require from; NULL for none */
+    struct grants *grants;   /* what untrusted scripts may reach; NULL for nothing */
     /*
      * The memory quota of the isolate, the jobs of its workers, and what they send.  A reference;
      * NULL for none

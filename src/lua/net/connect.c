@@ -2,6 +2,7 @@
 
 #include "lua/api/primitive.h"
 #include "lua/net/address_argument.h"
+#include "lua/net/permission.h"
 #include "lua/net/stream_object.h"
 #include "lua/task/suspend.h"
 
@@ -10,12 +11,13 @@
 /* --- connect() -------------------------------------------------------------------------------- */
 
 /* The stack of connect(). */
-enum { ADDRESS = 1, OPTIONS, LOCAL_ADDRESS, STREAM, CONNECTING };
+enum { ADDRESS = 1, OPTIONS, LOCAL_ADDRESS, STREAM, CONNECTING, QUESTION, LOCAL_QUESTION };
 
 /* What the script asked for.  It may change its table of options while the task waits. */
 struct connecting {
     struct orr_address address, local;
     struct orr_socket_options options;
+    bool asked; /* the host, about what is not granted; or there is nothing to ask */
 };
 
 /* Whether the connection was looked for in a simulated network, where few listen. */
@@ -25,13 +27,55 @@ static bool is_simulated(const struct connecting *self, int error)
     return (error == -ECONNREFUSED || error == -EHOSTUNREACH) && !orr_network_here(&self->options.open, &here) && here;
 }
 
+/* What the gate is asked: to connect to the address, and to have the local one, if there is one. */
+static struct gate_request to_connect(const struct connecting *self)
+{
+    return (struct gate_request){
+        .use = GATE_CONNECT,
+        .address = &self->address,
+        .simulated = permission_is_simulated(&self->options.open),
+    };
+}
+
+static struct gate_request to_bind(const struct connecting *self)
+{
+    return (struct gate_request){
+        .use = GATE_LISTEN,
+        .address = self->options.local,
+        .simulated = permission_is_simulated(&self->options.open),
+    };
+}
+
+static const char *refusal(const struct orr_isolate *iso, const struct connecting *self, int error,
+                           char text[GATE_TEXT])
+{
+    struct gate_request connect = to_connect(self), bind = to_bind(self);
+    if (bind.address && !gate_grants(iso->gate, &bind))
+        return permission_message(iso, error, &bind, text);
+    return permission_message(iso, error, &connect, text);
+}
+
 static int fail(lua_State *L, struct ltask *task, int error)
 {
+    char text[GATE_TEXT];
     struct io_failure failure = { .error = error, .operation = "connect", .address = lua_tostring(L, ADDRESS) };
+    if (error == -EACCES)
+        failure.message = refusal(isolate_of(L), lua_touserdata(L, CONNECTING), error, text);
     if (is_simulated(lua_touserdata(L, CONNECTING), error))
         failure.message = error == -ECONNREFUSED ? "Connection refused; " SIMULATED_HINT
                                                  : "No host of the network has this address; " SIMULATED_HINT;
     return io_error_end(L, task, &failure);
+}
+
+/* Asks the host about what is not granted: 0, -EAGAIN, or what interrupts the task. */
+static int ask_host(lua_State *L, struct connecting *self)
+{
+    struct gate_request connect = to_connect(self), bind = to_bind(self);
+    int error = permission_ask(L, QUESTION, "net.connect", &connect);
+    if (!error && bind.address)
+        error = permission_ask(L, LOCAL_QUESTION, "net.connect", &bind);
+    self->asked = !error;
+    return error;
 }
 
 static int connect_on(lua_State *L, int status, lua_KContext context)
@@ -39,9 +83,11 @@ static int connect_on(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct ltask *task = ltask_current(L, "net.connect");
     struct stream_object *self = lua_touserdata(L, STREAM);
-    const struct connecting *connecting = lua_touserdata(L, CONNECTING);
+    struct connecting *connecting = lua_touserdata(L, CONNECTING);
     struct orr_stream *stream;
-    int error = orr_connect(task->task, &task->wait, &connecting->address, &connecting->options, &stream);
+    int error = connecting->asked ? 0 : ask_host(L, connecting);
+    if (!error)
+        error = orr_connect(task->task, &task->wait, &connecting->address, &connecting->options, &stream);
     if (error == -EAGAIN)
         return suspend(L, connect_on, context);
     if (error) {
@@ -57,6 +103,7 @@ static int connect_on(lua_State *L, int status, lua_KContext context)
 static struct connecting *push_connecting(lua_State *L)
 {
     struct connecting *self = lua_newuserdatauv(L, sizeof *self, 0);
+    self->asked = !isolate_of(L)->gate;
     self->address = address_check(L, ADDRESS, "net.connect");
     self->options = option_check_socket(L, OPTIONS);
     if (!lua_isnil(L, LOCAL_ADDRESS)) {
@@ -76,6 +123,7 @@ static int net_connect(lua_State *L)
     struct connecting *connecting = push_connecting(L);
     connecting->options.open = open_object_options(&self->object);
     connecting->options.open.real = option_check_flag(L, OPTIONS, "real", false);
+    lua_settop(L, LOCAL_QUESTION);
     int error = open_object_reserve(&self->object);
     return error ? fail(L, task, error) : connect_on(L, LUA_OK, 0);
 }

@@ -5,6 +5,7 @@
 #include "lua/api/primitive.h"
 #include "lua/net/address_argument.h"
 #include "lua/net/io_error.h"
+#include "lua/net/permission.h"
 #include "lua/task/suspend.h"
 
 #include <errno.h>
@@ -72,37 +73,70 @@ static int datagram_gc(lua_State *L)
     return open_object_finalize(L, DATAGRAM_CLASS, &self->object);
 }
 
-/* udp(local address or nil, options, peer or nil) -> datagram socket, or nil and an error */
-static int net_udp(lua_State *L)
+/* The stack of udp(). */
+enum { LOCAL = 1, OPTIONS, PEER, LOCAL_QUESTION, PEER_QUESTION };
+
+/* What the arguments of udp() ask for. */
+struct opening {
+    struct orr_address local, peer;
+    struct orr_datagram_options options;
+    struct gate_request bind, connect;
+};
+
+static void check_opening(lua_State *L, struct opening *self)
+{
+    struct orr_datagram_options *options = &self->options;
+    luaL_checktype(L, OPTIONS, LUA_TTABLE);
+    if (!lua_isnil(L, LOCAL)) {
+        self->local = address_check(L, LOCAL, "net.udp");
+        options->local = &self->local;
+    }
+    if (!lua_isnil(L, PEER)) {
+        self->peer = address_check(L, PEER, "net.udp: option peer");
+        options->peer = &self->peer;
+    }
+    options->broadcast = option_check_flag(L, OPTIONS, "broadcast", false);
+    options->reuse = option_check_flag(L, OPTIONS, "reuse", false);
+    options->send_buffer = option_check_number(L, OPTIONS, "send_buffer", OPTION_MOST);
+    options->receive_buffer = option_check_number(L, OPTIONS, "receive_buffer", OPTION_MOST);
+    options->open.real = option_check_flag(L, OPTIONS, "real", false);
+    bool simulated = isolate_of(L)->gate && permission_is_simulated(&options->open);
+    self->bind = (struct gate_request){
+        .use = GATE_LISTEN, .address = options->local, .shared = options->reuse, .simulated = simulated
+    };
+    self->connect = (struct gate_request){ .use = GATE_CONNECT, .address = options->peer, .simulated = simulated };
+}
+
+static int udp_failed(lua_State *L, const struct opening *self, int error)
+{
+    const struct orr_isolate *iso = isolate_of(L);
+    char text[GATE_TEXT];
+    bool own = self->options.local && !gate_grants(iso->gate, &self->bind);
+    struct io_failure failure = {
+        .error = error,
+        .operation = "open",
+        .address = lua_tostring(L,
+                                self->options.local && (own || !self->options.peer || error != -EACCES) ? LOCAL : PEER),
+        .message = permission_message(iso, error, own || !self->options.peer ? &self->bind : &self->connect, text),
+    };
+    return io_error_end(L, execution_task(&iso->execution), &failure);
+}
+
+/* Opens the socket, once the host was asked.  Returns it, or nil and an error. */
+static int open_udp(lua_State *L, struct opening *opening)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct orr_address local, peer;
-    struct orr_datagram_options options = { 0 };
-    luaL_checktype(L, 2, LUA_TTABLE);
-    if (!lua_isnil(L, 1)) {
-        local = address_check(L, 1, "net.udp");
-        options.local = &local;
-    }
-    if (!lua_isnil(L, 3)) {
-        peer = address_check(L, 3, "net.udp: option peer");
-        options.peer = &peer;
-    }
-    options.broadcast = option_check_flag(L, 2, "broadcast", false);
-    options.reuse = option_check_flag(L, 2, "reuse", false);
-    options.send_buffer = option_check_number(L, 2, "send_buffer", OPTION_MOST);
-    options.receive_buffer = option_check_number(L, 2, "receive_buffer", OPTION_MOST);
     struct datagram_object *self = primitive_new(L, DATAGRAM_CLASS, sizeof *self, 0);
+    bool real = opening->options.open.real;
     open_object_init(&self->object, iso, &of_datagrams, L);
-    options.open = open_object_options(&self->object);
-    options.open.real = option_check_flag(L, 2, "real", false);
+    opening->options.open = open_object_options(&self->object);
+    opening->options.open.real = real;
     struct orr_datagram *datagram;
     int error = open_objects_check(iso, 1);
     if (!error)
-        error = VISITED(iso, orr_datagram_open(&options, &datagram));
+        error = VISITED(iso, orr_datagram_open(&opening->options, &datagram));
     if (error)
-        return io_error_push(L, &(struct io_failure){ .error = error,
-                                                      .operation = "open",
-                                                      .address = lua_tostring(L, options.local ? 1 : 3) });
+        return udp_failed(L, opening, error);
     self->datagram = datagram;
     self->multicast_hops = 1; /* the kernel's defaults */
     self->multicast_loop = true;
@@ -110,21 +144,43 @@ static int net_udp(lua_State *L)
     return 1;
 }
 
+/* Begins from its start again when the host has answered. */
+static int udp_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct opening opening = { 0 };
+    check_opening(L, &opening);
+    int error = opening.options.local ? permission_ask(L, LOCAL_QUESTION, "net.udp", &opening.bind) : 0;
+    if (!error && opening.options.peer)
+        error = permission_ask(L, PEER_QUESTION, "net.udp", &opening.connect);
+    if (error == -EAGAIN)
+        return suspend(L, udp_on, context);
+    return error ? udp_failed(L, &opening, error) : open_udp(L, &opening);
+}
+
+/* udp(local address or nil, options, peer or nil) -> datagram socket, or nil and an error */
+static int net_udp(lua_State *L)
+{
+    lua_settop(L, PEER);
+    lua_settop(L, PEER_QUESTION);
+    return udp_on(L, LUA_OK, 0);
+}
+
 /* --- Messages --------------------------------------------------------------------------------- */
 
 static int fail(lua_State *L, struct ltask *task, const struct datagram_object *self, const char *operation, int error,
-                const char *address)
+                const char *address, const char *message)
 {
     if (error == -EBUSY)
         return argument_raise(L, "datagram:%s: another task does this already; one sends and one receives at a time",
                               operation);
-    struct io_failure failure = { .error = self->datagram ? error : -EBADF,
-                                  .operation = operation,
-                                  .address = address };
+    struct io_failure failure = {
+        .error = self->datagram ? error : -EBADF, .operation = operation, .address = address, .message = message
+    };
     return io_error_end(L, task, &failure);
 }
 
-/* [socket] [data] [address or nil] */
+/* [socket] [data] [address or nil] [question] */
 static int send_on(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -138,11 +194,16 @@ static int send_on(lua_State *L, int status, lua_KContext context)
         address = address_check(L, 3, "datagram:send");
         message.address = &address;
     }
-    int error = orr_datagram_send(task->task, &task->wait, self->datagram, &message);
+    struct gate_request request = { .use = GATE_CONNECT, .address = message.address };
+    char text[GATE_TEXT];
+    int error = message.address ? permission_ask(L, 4, "datagram:send", &request) : 0;
+    if (!error)
+        error = orr_datagram_send(task->task, &task->wait, self->datagram, &message);
     if (error == -EAGAIN)
         return suspend(L, send_on, context);
     if (error)
-        return fail(L, task, self, "send", error, lua_tostring(L, 3));
+        return fail(L, task, self, "send", error, lua_tostring(L, 3),
+                    permission_message(isolate_of(L), error, &request, text));
     lua_settop(L, 1);
     return 1;
 }
@@ -153,6 +214,7 @@ static int datagram_send(lua_State *L)
     check_self(L);
     luaL_checkstring(L, 2);
     lua_settop(L, 3);
+    lua_settop(L, 4);
     return send_on(L, LUA_OK, 0);
 }
 
@@ -181,7 +243,7 @@ static int receive_on(lua_State *L, int status, lua_KContext context)
     if (error == -EAGAIN)
         return suspend(L, receive_on, context);
     if (error)
-        return fail(L, task, self, "receive", error, NULL);
+        return fail(L, task, self, "receive", error, NULL, NULL);
     if (message.size > MESSAGE_MAX)
         return too_long(L, message.size, &sender);
     lua_pushlstring(L, room.iov_base, message.size);
@@ -262,15 +324,29 @@ static struct orr_address check_group(lua_State *L, const char *what)
     return address;
 }
 
+/* Why a group may not be joined: its messages come to the socket's own port. */
+static const char *join_refusal(struct orr_isolate *iso, const struct datagram_object *self, struct orr_address group,
+                                char text[GATE_TEXT])
+{
+    struct orr_address own;
+    if (VISITED(iso, orr_datagram_address(self->datagram, ORR_LOCAL, &own)))
+        return NULL;
+    ip_set_port(&group, ip_port(&own));
+    struct gate_request request = { .use = GATE_LISTEN, .address = &group };
+    return permission_message(iso, -EACCES, &request, text);
+}
+
 static int change_group(lua_State *L, const char *what,
                         int (*change)(struct orr_datagram *, const struct orr_address *, unsigned))
 {
     struct datagram_object *self = check_self(L);
     struct orr_address group = check_group(L, what);
     unsigned interface = check_interface(L, what);
+    char text[GATE_TEXT];
     int error = VISITED(isolate_of(L), change(self->datagram, &group, interface));
     if (error)
-        return fail(L, NULL, self, strchr(what, ':') + 1, error, lua_tostring(L, 2));
+        return fail(L, NULL, self, strchr(what, ':') + 1, error, lua_tostring(L, 2),
+                    error == -EACCES ? join_refusal(isolate_of(L), self, group, text) : NULL);
     lua_settop(L, 1);
     return 1;
 }
@@ -296,7 +372,7 @@ static int datagram_set(lua_State *L)
     bool loop = option_check_flag(L, 2, "multicast_loop", self->multicast_loop);
     int error = VISITED(isolate_of(L), orr_datagram_set_multicast(self->datagram, hops, loop));
     if (error)
-        return fail(L, NULL, self, "set", error, NULL);
+        return fail(L, NULL, self, "set", error, NULL, NULL);
     self->multicast_hops = hops;
     self->multicast_loop = loop;
     lua_settop(L, 1);

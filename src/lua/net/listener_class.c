@@ -3,6 +3,7 @@
 #include "base/list.h"
 #include "lua/api/primitive.h"
 #include "lua/net/address_argument.h"
+#include "lua/net/permission.h"
 #include "lua/net/stream_object.h"
 #include "lua/task/suspend.h"
 
@@ -66,10 +67,39 @@ static int listener_gc(lua_State *L)
     return open_object_finalize(L, LISTENER_CLASS, &self->object);
 }
 
-/* listen(address, options) -> listener, or nil and an error */
-static int net_listen(lua_State *L)
+static int listen_failed(lua_State *L, int error, const char *message)
+{
+    struct io_failure failure = {
+        .error = error, .operation = "listen", .address = lua_tostring(L, 1), .message = message
+    };
+    return io_error_end(L, execution_task(&isolate_of(L)->execution), &failure);
+}
+
+/* Listens, once the host was asked.  Returns the listener, or nil and an error. */
+static int open_listener(lua_State *L, const struct gate_request *request, struct orr_listen_options *options)
 {
     struct orr_isolate *iso = isolate_of(L);
+    char text[GATE_TEXT];
+    struct listener_object *self = primitive_new(L, LISTENER_CLASS, sizeof *self, 0);
+    bool real = options->socket.open.real;
+    open_object_init(&self->object, iso, &of_listeners, L);
+    options->socket.open = open_object_options(&self->object);
+    options->socket.open.real = real;
+    struct orr_listener *listener;
+    int error = open_objects_check(iso, 1);
+    if (!error)
+        error = VISITED(iso, orr_listen(request->address, options, &listener));
+    if (error)
+        return listen_failed(L, error, permission_message(iso, error, request, text));
+    self->listener = listener;
+    open_object_opened(&self->object);
+    return 1;
+}
+
+/* [address] [options] [question]: begins from its start again when the host has answered. */
+static int listen_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
     struct orr_address address = address_check(L, 1, "net.listen");
     luaL_checktype(L, 2, LUA_TTABLE);
     struct orr_listen_options options = {
@@ -78,20 +108,20 @@ static int net_listen(lua_State *L)
         .reuse_port = option_check_flag(L, 2, "reuse_port", false),
         .v6_only = option_check_flag(L, 2, "v6_only", false),
     };
-    struct listener_object *self = primitive_new(L, LISTENER_CLASS, sizeof *self, 0);
-    open_object_init(&self->object, iso, &of_listeners, L);
-    options.socket.open = open_object_options(&self->object);
     options.socket.open.real = option_check_flag(L, 2, "real", false);
-    struct orr_listener *listener;
-    int error = open_objects_check(iso, 1);
-    if (!error)
-        error = VISITED(iso, orr_listen(&address, &options, &listener));
-    if (error)
-        return io_error_push(
-            L, &(struct io_failure){ .error = error, .operation = "listen", .address = lua_tostring(L, 1) });
-    self->listener = listener;
-    open_object_opened(&self->object);
-    return 1;
+    struct gate_request request = { .use = GATE_LISTEN, .address = &address, .shared = options.reuse_port };
+    int error = permission_ask(L, 3, "net.listen", &request);
+    if (error == -EAGAIN)
+        return suspend(L, listen_on, context);
+    return error ? listen_failed(L, error, NULL) : open_listener(L, &request, &options);
+}
+
+/* listen(address, options) -> listener, or nil and an error */
+static int net_listen(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_settop(L, 3);
+    return listen_on(L, LUA_OK, 0);
 }
 
 /* --- Methods ---------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "lua/api/primitive.h"
 #include "lua/net/address_argument.h"
 #include "lua/net/io_error.h"
+#include "lua/net/permission.h"
 #include "lua/task/suspend.h"
 
 #include <errno.h>
@@ -77,12 +78,18 @@ static socklen_t length_of(const struct sockaddr_storage *address)
     return address->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
+static struct orr_address address_at(const struct resolve_answer *answer, unsigned i)
+{
+    struct orr_address address = { .length = length_of(&answer->addresses[i]) };
+    memcpy(address.bytes, &answer->addresses[i], address.length);
+    return address;
+}
+
 static int push_addresses(lua_State *L, const struct resolve_answer *answer)
 {
     lua_createtable(L, (int)answer->count, 0);
     for (unsigned i = 0; i < answer->count; i++) {
-        struct orr_address address = { .length = length_of(&answer->addresses[i]) };
-        memcpy(address.bytes, &answer->addresses[i], address.length);
+        struct orr_address address = address_at(answer, i);
         char text[ORR_ADDRESS_TEXT];
         int length = orr_address_print(&address, text, sizeof text);
         if (length < 0)
@@ -91,6 +98,17 @@ static int push_addresses(lua_State *L, const struct resolve_answer *answer)
         lua_rawseti(L, -2, luaL_len(L, -2) + 1);
     }
     return 1;
+}
+
+/* Lets the gate know what a name led to.  -ENOMEM. */
+static int note_addresses(const struct orr_isolate *iso, const char *host, const struct resolve_answer *answer)
+{
+    int error = 0;
+    for (unsigned i = 0; i < answer->count && !error; i++) {
+        struct orr_address address = address_at(answer, i);
+        error = gate_note(iso->gate, host, &address, false);
+    }
+    return error;
 }
 
 /* [host] [port] [lookup] */
@@ -106,12 +124,14 @@ static int look_up(lua_State *L, int status, lua_KContext context)
     const struct resolve_answer *answer = failure.error ? NULL : lookup_answer(self->lookup);
     if (!failure.error && !answer)
         failure.error = -ENOMEM;
-    if (answer && !answer->error) {
+    if (answer && !answer->error)
+        failure.error = note_addresses(isolate_of(L), failure.address, answer);
+    if (answer && !answer->error && !failure.error) {
         int results = push_addresses(L, answer);
         give_up(L, self);
         return results;
     }
-    if (answer) {
+    if (answer && answer->error) {
         failure.error = errno_of(answer);
         failure.message = name_of(answer->error);
     }
@@ -147,6 +167,8 @@ static int look_up_simulated(lua_State *L, const struct orr_network_host *here, 
 {
     struct orr_address address;
     int error = orr_network_lookup(here, host, port, AF_INET, &address);
+    if (!error && gate_note(isolate_of(L)->gate, host, &address, true))
+        return luaL_error(L, "not enough memory");
     if (error)
         return io_error_push(
             L, &(struct io_failure){ .error = error,
@@ -159,23 +181,15 @@ static int look_up_simulated(lua_State *L, const struct orr_network_host *here, 
     return 1;
 }
 
-/* lookup(host, port, real) -> list of addresses, or nil and an error */
-static int net_lookup(lua_State *L)
+/* Begins a lookup that is granted: [host] [port]. */
+static int begin(lua_State *L, const char *host, uint16_t port)
 {
-    const char *host = luaL_checkstring(L, 1);
-    lua_Integer port = luaL_checkinteger(L, 2);
-    ltask_waiting(L, "net.lookup");
-    struct orr_network_host *here = NULL;
-    int error = orr_network_here(&(struct orr_open){ .real = lua_toboolean(L, 3) }, &here);
-    if (!error && here)
-        return look_up_simulated(L, here, host, (uint16_t)port);
     lua_settop(L, 2);
     struct lookup_object *self = primitive_new(L, LOOKUP_CLASS, sizeof *self, 0);
     struct resolve_client *client = get_client(L);
-    if (!client)
-        error = -ENOMEM;
+    int error = client ? 0 : -ENOMEM;
     if (!error)
-        error = resolve_start(isolate_of(L)->rt, client, host, (uint16_t)port, AF_UNSPEC, &self->lookup);
+        error = resolve_start(isolate_of(L)->rt, client, host, port, AF_UNSPEC, &self->lookup);
     if (error)
         return io_error_push(L, &(struct io_failure){
                                     .error = error,
@@ -184,6 +198,42 @@ static int net_lookup(lua_State *L)
                                     .message = error == -ENOBUFS ? TOO_MANY : NULL,
                                 });
     return look_up(L, LUA_OK, 0);
+}
+
+static int refuse(lua_State *L, const char *host, uint16_t port)
+{
+    char text[GATE_TEXT];
+    gate_explain_lookup(host, port, text);
+    return io_error_push(
+        L, &(struct io_failure){ .error = -EACCES, .operation = "lookup", .address = host, .message = text });
+}
+
+/* [host] [port] [real] [question] */
+static int lookup_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    const char *host = luaL_checkstring(L, 1);
+    uint16_t port = (uint16_t)luaL_checkinteger(L, 2);
+    int error = permission_ask_lookup(L, 4, "net.lookup", host, port);
+    if (error == -EAGAIN)
+        return suspend(L, lookup_on, context);
+    if (error)
+        return io_error_end(L, ltask_current(L, "net.lookup"),
+                            &(struct io_failure){ .error = error, .operation = "lookup", .address = host });
+    if (!gate_grants_lookup(isolate_of(L)->gate, host))
+        return refuse(L, host, port);
+    struct orr_network_host *here = NULL;
+    error = orr_network_here(&(struct orr_open){ .real = lua_toboolean(L, 3) }, &here);
+    return !error && here ? look_up_simulated(L, here, host, port) : begin(L, host, port);
+}
+
+/* lookup(host, port, real) -> list of addresses, or nil and an error */
+static int net_lookup(lua_State *L)
+{
+    ltask_waiting(L, "net.lookup");
+    lua_settop(L, 3);
+    lua_settop(L, 4);
+    return lookup_on(L, LUA_OK, 0);
 }
 
 void lookup_open(struct orr_isolate *iso, lua_State *L)

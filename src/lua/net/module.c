@@ -8,6 +8,7 @@
 #include "lua/net/datagram_class.h"
 #include "lua/net/listener_class.h"
 #include "lua/net/lookup.h"
+#include "lua/net/permission.h"
 #include "lua/net/serve.h"
 #include "lua/net/stream_class.h"
 #include "lua/net/stream_copy.h"
@@ -31,6 +32,7 @@ void net_module_run(struct orr_isolate *iso, lua_State *L)
     listener_class_open(iso, L);
     datagram_class_open(iso, L);
     lookup_open(iso, L);
+    permission_open(iso, L);
     stream_copy_open(iso, L);
     serve_open(iso, L);
     lua_call(L, 2, 0);

@@ -2,6 +2,7 @@
 
 #include "base/thread.h"
 #include "exec/extend.h"
+#include "lua/isolate.h"
 #include "lua/isolate/registry.h"
 #include "lua/worker/runtime_pools.h"
 
@@ -14,6 +15,8 @@ struct server_threads {
     struct orr_runtime *rt; /* NULL once it is being freed */
     pthread_t closer;       /* frees the runtime */
     bool closing;           /* there is a closer, to be joined */
+    struct orr_isolate *iso;
+    unsigned slots; /* of the isolate's job slots, while it has threads */
 };
 
 static void *free_runtime(void *rt)
@@ -29,6 +32,8 @@ static void close_threads(struct server_threads *self, bool wait)
     job_pool_unref(self->pool);
     self->pool = NULL;
     self->rt = NULL;
+    self->iso->job_slots -= self->slots;
+    self->slots = 0;
     if (rt)
         self->closing = !wait && !thread_start(&self->closer, free_runtime, rt);
     if (rt && !self->closing)
@@ -67,12 +72,26 @@ static int open_threads(struct server_threads *self, struct orr_runtime *home, u
     return self->pool && pools->count == count ? 0 : -EAGAIN;
 }
 
+/* The servers of an untrusted script have no more threads than the host lets its jobs have. */
+static bool has_room(const struct orr_isolate *iso, unsigned count)
+{
+    unsigned most = runtime_pool_most(iso->rt);
+    return iso->limits.profile == ORR_LUA_TRUSTED || (count <= most && iso->job_slots <= most - count);
+}
+
 /* threads(count) -> threads, or nil and a message */
 static int make_threads(lua_State *L)
 {
     unsigned count = (unsigned)luaL_checkinteger(L, 1);
+    if (!has_room(isolate_of(L), count)) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "the servers and pools of this script may have %d threads together",
+                        (int)runtime_pool_most(isolate_of(L)->rt));
+        return 2;
+    }
     struct server_threads *self = lua_newuserdatauv(L, sizeof *self, 0);
-    *self = (struct server_threads){ 0 };
+    *self = (struct server_threads){ .iso = isolate_of(L), .slots = count };
+    self->iso->job_slots += count;
     luaL_setmetatable(L, CLASS);
     int error = open_threads(self, isolate_of(L)->rt, count);
     if (!error)
