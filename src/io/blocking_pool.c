@@ -20,6 +20,8 @@ struct blocking_client {
     struct blocking_pool *pool;
     struct orr_link in_clients; /* alone while the client has nothing to start */
     struct orr_link line;       /* of jobs, by `in_line` */
+    struct orr_link in_named;
+    const void *name; /* of blocking_start_for(), or NULL */
     unsigned running, waiting;
     bool freed;
 };
@@ -36,9 +38,10 @@ static void place_client(struct blocking_client *client)
 
 static void free_client_if_over(struct blocking_client *client)
 {
-    if (!client->freed || client->running)
+    if (!client->freed || client->running || client->waiting)
         return;
     list_remove(&client->in_clients);
+    list_remove(&client->in_named);
     free(client);
 }
 
@@ -81,10 +84,13 @@ static void run(struct blocking_pool *pool, struct blocking_job *job)
     free_client_if_over(client);
 
     job->state = BLOCKING_ENDED;
-    if (job->abandoned)
-        job->kind->drop(job);
-    else
+    if (!job->abandoned) {
         job->kind->over(job);
+        return;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    job->kind->drop(job);
+    pthread_mutex_lock(&pool->mutex);
 }
 
 /* Waits for work.  False if there was none for some seconds. */
@@ -161,6 +167,7 @@ struct blocking_client *blocking_client_new(struct blocking_pool *pool)
         return NULL;
     client->pool = pool;
     list_init(&client->in_clients);
+    list_init(&client->in_named);
     list_init(&client->line);
     return client;
 }
@@ -181,23 +188,61 @@ void blocking_client_free(struct blocking_client *client)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+/* The mutex is held. */
+static int put_in_line(struct blocking_client *client, struct blocking_job *job)
+{
+    struct blocking_pool *pool = client->pool;
+    job->client = client;
+    if (client->waiting >= pool->max_waiting)
+        return -ENOBUFS;
+    list_append(&client->line, &job->in_line);
+    client->waiting++;
+    pool->waiting++;
+    place_client(client);
+    int error = call_thread(pool);
+    if (error)
+        leave_line(job);
+    return error;
+}
+
 int blocking_start(struct blocking_client *client, struct blocking_job *job, const struct blocking_kind *kind)
 {
     struct blocking_pool *pool = client->pool;
-    int error = -ENOBUFS;
-    job->client = client;
     job->kind = kind;
     job->state = BLOCKING_WAITING;
     pthread_mutex_lock(&pool->mutex);
-    if (client->waiting < pool->max_waiting) {
-        list_append(&client->line, &job->in_line);
-        client->waiting++;
-        pool->waiting++;
-        place_client(client);
-        error = call_thread(pool);
-        if (error)
-            leave_line(job);
+    int error = put_in_line(client, job);
+    pthread_mutex_unlock(&pool->mutex);
+    return error;
+}
+
+/* The client with this name; NULL without memory.  The mutex is held. */
+static struct blocking_client *client_named(struct blocking_pool *pool, const void *name)
+{
+    for (struct orr_link *link = pool->named.next; link != &pool->named; link = link->next) {
+        struct blocking_client *client = container_of(link, struct blocking_client, in_named);
+        if (client->name == name)
+            return client;
     }
+    struct blocking_client *client = blocking_client_new(pool);
+    if (!client)
+        return NULL;
+    client->name = name;
+    client->freed = true; /* it lives by its jobs */
+    list_append(&pool->named, &client->in_named);
+    return client;
+}
+
+int blocking_start_for(struct blocking_pool *pool, const void *name, struct blocking_job *job,
+                       const struct blocking_kind *kind)
+{
+    job->kind = kind;
+    job->state = BLOCKING_WAITING;
+    pthread_mutex_lock(&pool->mutex);
+    struct blocking_client *client = client_named(pool, name);
+    int error = client ? put_in_line(client, job) : -ENOMEM;
+    if (client)
+        free_client_if_over(client);
     pthread_mutex_unlock(&pool->mutex);
     return error;
 }
@@ -206,12 +251,23 @@ enum blocking_state blocking_abandon(struct blocking_pool *pool, struct blocking
 {
     pthread_mutex_lock(&pool->mutex);
     enum blocking_state state = job->state;
-    if (state == BLOCKING_WAITING)
+    if (state == BLOCKING_WAITING) {
         leave_line(job);
-    else if (state == BLOCKING_RUNNING)
+        free_client_if_over(job->client);
+    } else if (state == BLOCKING_RUNNING) {
         job->abandoned = true;
+    }
     pthread_mutex_unlock(&pool->mutex);
     return state;
+}
+
+bool blocking_detach(struct blocking_pool *pool, struct blocking_job *job)
+{
+    pthread_mutex_lock(&pool->mutex);
+    bool ended = job->state == BLOCKING_ENDED;
+    job->abandoned = !ended;
+    pthread_mutex_unlock(&pool->mutex);
+    return !ended;
 }
 
 struct blocking_numbers blocking_numbers(struct blocking_pool *pool)

@@ -34,16 +34,17 @@ struct blocking_pool {
     pthread_mutex_t mutex;   /* guards the rest, the clients and the states of the jobs */
     pthread_cond_t work;     /* there is a job to start */
     struct orr_link clients; /* those that can start a job; whose turn it is, first */
+    struct orr_link named;   /* those of blocking_start_for() */
     unsigned threads, idle;
     unsigned running, waiting;
 };
 
 /* For the definition of a pool, which must live as long as the process. */
-#define BLOCKING_POOL(name, most_threads, most_running, most_waiting) \
+#define BLOCKING_POOL(pool, most_threads, most_running, most_waiting) \
     { \
         .max_threads = (most_threads), .max_running = (most_running), .max_waiting = (most_waiting), \
         .mutex = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, \
-        .clients = { &(name).clients, &(name).clients }, \
+        .clients = { &(pool).clients, &(pool).clients }, .named = { &(pool).named, &(pool).named }, \
     }
 
 struct blocking_kind {
@@ -54,7 +55,7 @@ struct blocking_kind {
      * last that the pool does with the job: the owner may free it meanwhile. */
     void (*over)(struct blocking_job *job);
 
-    /* The work is done, and the owner has abandoned it: frees the job.  The mutex is held. */
+    /* The work is done, and the owner has abandoned it: frees the job. */
     void (*drop)(struct blocking_job *job);
 };
 
@@ -82,6 +83,13 @@ struct blocking_client *blocking_client_new(struct blocking_pool *pool);
  */
 void blocking_client_free(struct blocking_client *client);
 
+/*
+ * As blocking_start(), for the client with this name, which is made when it has a first job and
+ * goes with its last one.  -ENOMEM, too.
+ */
+int blocking_start_for(struct blocking_pool *pool, const void *name, struct blocking_job *job,
+                       const struct blocking_kind *kind);
+
 /* Puts a job into its client's line.  -ENOBUFS: the line is full.  -EAGAIN: there is no thread, and
  * none can be made. */
 int blocking_start(struct blocking_client *client, struct blocking_job *job, const struct blocking_kind *kind);
@@ -91,6 +99,12 @@ int blocking_start(struct blocking_client *client, struct blocking_job *job, con
  * RUNNING, its thread frees it; else it belongs to the caller alone.
  */
 enum blocking_state blocking_abandon(struct blocking_pool *pool, struct blocking_job *job);
+
+/*
+ * The owner gives up a job that is to be done all the same.  True: its thread frees it.  False: it
+ * has ended, and belongs to the caller alone.
+ */
+bool blocking_detach(struct blocking_pool *pool, struct blocking_job *job);
 
 /* For tests: how many threads there are, and how many jobs run or wait. */
 struct blocking_numbers {
