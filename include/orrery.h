@@ -2065,9 +2065,9 @@ struct orr_lua_options {
     /* Folders that an untrusted script's `require` searches; NULL-terminated; default: none. */
     const char *const *roots;
 
-    /* Modules of the API that scripts get: "async", "eventloop", "events", "json", "loop",
+    /* Modules of the API that scripts get: "async", "eventloop", "events", "fs", "json", "loop",
      * "net", "runtime", "schedule", "stdio" (the standard streams), "values", "worker".
-     * NULL-terminated; default: all, but untrusted scripts cannot have "net" and "stdio".
+     * NULL-terminated; default: all, but untrusted scripts cannot have "fs", "net" and "stdio".
      * The others are neither in the API's table nor can they be required. */
     const char *const *modules;
     /* Gives a trusted isolate, too, pattern functions that can be interrupted. */
@@ -2096,7 +2096,7 @@ struct orr_lua_options {
     bool timeouts_as_failures;
 
     /* Modules of the API that scripts of workers get, never more than `modules`.  Default: all but
-     * "events", "net", "stdio" and "worker". */
+     * "events", "fs", "net", "stdio" and "worker". */
     const char *const *worker_modules;
 
     /* Called with each state that is created for a worker, on that worker's thread, before its
