@@ -9,7 +9,7 @@ local fs, async = orrery.fs, orrery.async
 local checkpoint, current, shield = async.checkpoint, async.current, async.shield
 local on_complete = orrery.task.on_complete
 local about, check_options, check_path = core.about, core.check_options, core.check_path
-local error, setmetatable, sort = error, setmetatable, table.sort
+local error, pcall, setmetatable, sort = error, pcall, setmetatable, table.sort
 
 -------------------------------------------------------------------------------------------- listing
 
@@ -254,8 +254,12 @@ function fs.temp_dir()
   if not done then
     return nil, err
   end
-  on_complete(current(), function()
+  local ok, failure = pcall(on_complete, current(), function()
     shield(remove_tree, path)
   end)
+  if not ok then -- memory is out
+    shield(core.remove, path, true)
+    error(failure, 0)
+  end
   return path
 end

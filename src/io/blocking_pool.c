@@ -107,7 +107,7 @@ static bool wait_for_work(struct blocking_pool *pool)
     return !list_empty(&pool->clients);
 }
 
-static void *thread_main(void *pool);
+static void *thread_main(void *data);
 
 /* Makes a thread that gets no signals: they are for the host's threads.  An errno. */
 static int make_thread(struct blocking_pool *pool)

@@ -271,12 +271,10 @@ static int64_t run_sync(struct file_call *call)
 
 static int64_t run_lock(struct file_call *call)
 {
-    struct flock lock = {
-        .l_type = call->flags & LOCK_UN   ? F_UNLCK
-                  : call->flags & LOCK_SH ? F_RDLCK
-                                          : F_WRLCK,
-        .l_whence = SEEK_SET,
-    };
+    short type = call->flags & LOCK_SH ? F_RDLCK : F_WRLCK;
+    if (call->flags & LOCK_UN)
+        type = F_UNLCK;
+    struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
     if (fcntl(call->file->fd, F_OFD_SETLK, &lock) == 0)
         return 0;
     return errno == EACCES ? -EAGAIN : -errno;

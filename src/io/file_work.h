@@ -32,7 +32,7 @@ struct orr_file_work {
 /* Starts a request on these files, which may be NULL; the stream fields of the request are not
  * looked at, but that there must be one. */
 int file_work_start(const struct orr_file_request *request, struct open_file *file, struct open_file *other,
-                    const struct orr_open *open, struct orr_file_work **work);
+                    const struct orr_open *open, struct orr_file_work **out);
 
 /* The call of a work that is over. */
 struct file_call *file_work_call(const struct orr_file_work *work);
