@@ -19,7 +19,7 @@ local function open_directory(path, inside)
   return core.open(path, core.RDONLY | core.DIRECTORY | no_follow, 0, inside)
 end
 
--- Merges two sorted lists. It is Lua, so a long one is suspended when its time is up.
+-- Merges two sorted lists. Others run meanwhile: a long list takes a while.
 local function merge(a, b)
   local merged, i, j = {}, 1, 1
   for k = 1, #a + #b do
@@ -27,6 +27,9 @@ local function merge(a, b)
       merged[k], i = a[i], i + 1
     else
       merged[k], j = b[j], j + 1
+    end
+    if k % 4096 == 0 then
+      checkpoint()
     end
   end
   return merged
@@ -37,7 +40,6 @@ local function add_run(runs, names)
   local i = 1
   while runs[i] do
     names, runs[i] = merge(runs[i], names), false
-    checkpoint()
     i = i + 1
   end
   runs[i] = names

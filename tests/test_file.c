@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -364,6 +365,33 @@ static void a_write_that_fails_says_so(void **state)
     orr_stream_free(transfer.stream);
 }
 
+static void a_full_disk_is_an_error(void **state)
+{
+    (void)state;
+    enum { DISK = 64 * 1024, TOO_MUCH = 2 * DISK };
+    assert_int_equal(mkdir(in_folder("small"), 0700), 0);
+    if (mount("none", in_folder("small"), "tmpfs", 0, "size=65536") < 0) {
+        printf("left out: a full disk: no tmpfs can be mounted\n");
+        return;
+    }
+    char *bytes = calloc(1, TOO_MUCH);
+    struct orr_stream *file = open_file("small/f", O_RDWR | O_CREAT);
+    struct orr_file_work *work;
+    struct orr_file_request request = { .call = ORR_FILE_WRITE, .file = file, .bytes = bytes, .size = TOO_MUCH };
+    assert_int_equal(do_it(&request, &work), -ENOSPC);
+    assert_int_equal(orr_file_answer(work)->moved, DISK);
+    orr_file_work_free(work);
+    struct transfer transfer = { .stream = file, .size = 5 };
+    assert_int_equal(orr_file_seek(file, DISK), 0);
+    do_transfer(write_all, &transfer);
+    assert_int_equal(transfer.error, -ENOSPC);
+    assert_int_equal(transfer.moved, 0);
+    orr_stream_free(file);
+    free(bytes);
+    await_quiet();
+    assert_int_equal(umount(in_folder("small")), 0);
+}
+
 static void a_file_that_shrinks_ends_early(void **state)
 {
     (void)state;
@@ -547,6 +575,7 @@ static const struct CMUnitTest file[] = {
     TEST(a_path_beneath_a_directory_does_not_leave_it),
     TEST(a_file_is_written_and_read_at_its_position),
     TEST(a_write_that_fails_says_so),
+    TEST(a_full_disk_is_an_error),
     TEST(a_file_that_shrinks_ends_early),
     TEST(a_fifo_is_awaited_without_a_thread),
     TEST(a_lock_that_is_taken_holds_no_thread),

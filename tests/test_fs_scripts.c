@@ -80,6 +80,23 @@ static void run(struct orr_runtime *rt, lua_State *L, const char *code)
     expect_success(rt, task);
 }
 
+/* A script without memory cannot remove its temporary directories. */
+static char folder[] = "/tmp/orrery-fs-scripts-XXXXXX";
+
+__attribute__((constructor)) static void make_folder(void)
+{
+    if (mkdtemp(folder))
+        setenv("TMPDIR", folder, 1);
+}
+
+__attribute__((destructor)) static void remove_folder(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command))
+        perror(folder);
+}
+
 /* Everything that a script can do with files. */
 static const char tour[] = "local fs = game.fs\n"
                            "local dir = assert(fs.temp_dir())\n"
