@@ -29,7 +29,8 @@
  *   - Hosts of Lua: Lua isolates, Events, Scripts that come and go, Values, Lua statistics.
  *   - Tasks in C: Wakers, Tasks, Results, Waiting, Scopes, Synchronisation, Timers, I/O for tasks,
  *     Inspecting tasks.
- *   - Sockets and pipes in C: Streams, Addresses, Sockets and pipes, Datagrams, Simulated networks.
+ *   - Sockets, pipes and files in C: Streams, Files, Addresses, Sockets and pipes, Datagrams,
+ *     Simulated networks.
  *
  * Conventions
  *
@@ -1180,6 +1181,10 @@ struct orr_stream_kind {
      * the task that was about to wait; -ENOTSUP for events that the kind cannot tell. */
     int (*want)(struct orr_stream *stream, unsigned events);
 
+    /* Waits for the answer to what `write` took: 0, -EAGAIN, or the error.  Called at the end of a
+     * write.  NULL: what `write` took has gone out. */
+    int (*flush)(struct orr_stream *stream);
+
     /* Ends the output, after all that was written: 0, -EAGAIN, or the error.  NULL: it cannot. */
     int (*shutdown)(struct orr_stream *stream);
 
@@ -1402,6 +1407,161 @@ struct orr_open_info {
  */
 ORR_API int orr_open_visit(const struct orr_account *account,
                            void (*each)(void *data, const struct orr_open_info *info), void *data);
+
+/* ------------------------------------------------------------------------------------------------
+ * Files
+ *
+ * Operations on files run outside the worker's turns, on a few threads of the process: no turn
+ * waits for a disk.  A task starts an operation, waits for it and looks at its answer:
+ *
+ *     error = orr_file_start(&(struct orr_file_request){ .call = ORR_FILE_STAT, .path = path },
+ *                            &open, &self->work);
+ *     ...
+ *     error = orr_file_await(task, &self->wait, self->work);        again while it is -EAGAIN
+ *     if (!error)
+ *         use(orr_file_answer(self->work)->stat);
+ *     orr_file_work_free(self->work);
+ *
+ *   - An operation owns copies of all that it needs.  One that is freed before it is over goes on
+ *     unseen, if it has begun; what it opens is closed then.
+ *   - Clients take turns: at most four operations on one account run at a time.  So a slow disk of
+ *     one isolate does not keep others from theirs.
+ *   - On a virtual clock, time stands still while an operation runs.
+ *   - Files are opened without waiting for anything: a FIFO that nobody writes to holds no thread.
+ *
+ * All functions are for the worker's thread and answer -EPERM on any other, and -EINVAL to NULL.
+ */
+struct orr_file_work;
+
+/*
+ * A name in the file system.  With `beneath`, nothing in it leads out of the directory: an absolute
+ * path, "..", a symbolic link or a link of /proc that does answers -EXDEV.
+ */
+struct orr_path {
+    const char *text;
+    int directory; /* a descriptor, for the two flags */
+    bool at;       /* relative to `directory`; default: to the working directory of the process */
+    bool beneath;  /* as `at`, and only what is beneath it */
+};
+
+enum orr_file_type {
+    ORR_TYPE_UNKNOWN, /* only in lists of directories that do not tell */
+    ORR_TYPE_REGULAR,
+    ORR_TYPE_DIRECTORY,
+    ORR_TYPE_SYMLINK,
+    ORR_TYPE_FIFO,
+    ORR_TYPE_SOCKET,
+    ORR_TYPE_CHARACTER,
+    ORR_TYPE_BLOCK,
+};
+
+struct orr_file_stat {
+    enum orr_file_type type;
+    unsigned mode; /* the permissions, as chmod(2) has them */
+    unsigned uid, gid;
+    uint64_t links, inode, device, size;
+    int64_t modified_ns; /* since the epoch */
+};
+
+enum orr_file_call {
+    /* By name. */
+    ORR_FILE_OPEN,      /* flags of open(2), mode: see orr_file_take() */
+    ORR_FILE_STAT,      /* a path, or a file; flags: AT_SYMLINK_NOFOLLOW */
+    ORR_FILE_MAKE_DIR,  /* mode */
+    ORR_FILE_REMOVE,    /* flags: AT_REMOVEDIR for a directory */
+    ORR_FILE_RENAME,    /* path, to; flags of renameat2(2) */
+    ORR_FILE_LINK,      /* path, to: a hard link; a symbolic link is not followed */
+    ORR_FILE_SYMLINK,   /* bytes: the target, a text; to: the new link */
+    ORR_FILE_READ_LINK, /* the target comes as bytes */
+
+    /* On an open file. */
+    ORR_FILE_READ,     /* size bytes, at offset; fewer only at the end */
+    ORR_FILE_WRITE,    /* bytes, size, at offset; all of them, or an error */
+    ORR_FILE_TRUNCATE, /* to offset bytes */
+    ORR_FILE_SYNC,     /* to the disk; flags: 1 without what only describes the file */
+    ORR_FILE_LOCK,     /* flags: LOCK_SH, LOCK_EX or LOCK_UN of flock(2); never waits: -EAGAIN */
+    ORR_FILE_COPY,     /* size bytes at offset to the same place of `other`; 0 at the end */
+    ORR_FILE_LIST,     /* of an open directory: the next names; size bytes of memory */
+};
+
+struct orr_file_request {
+    enum orr_file_call call;
+    struct orr_path path, to;
+    struct orr_stream *file, *other;
+    int flags;
+    unsigned mode;
+    uint64_t offset;
+    const void *bytes;
+    size_t size; /* at most 1 GiB */
+};
+
+/*
+ * Starts an operation; everything it is given is copied.  `open` may be NULL; the memory is on its
+ * account.
+ *   -EINVAL   no text, an unknown operation, a size that is too large, or a stream that is no file
+ *   -EBADF    the file is closed
+ *   -ENAMETOOLONG   a path has more than 4,095 bytes
+ *   -ENOMEM, -EMFILE, -EAGAIN (there is no thread), or what the account answered
+ */
+ORR_API int orr_file_start(const struct orr_file_request *request, const struct orr_open *open,
+                           struct orr_file_work **work);
+
+/* Waits until the operation is over.  The answer says how it went. */
+ORR_API int orr_file_await(struct orr_task *task, struct orr_wait *wait, struct orr_file_work *work);
+
+struct orr_file_answer {
+    int64_t result;            /* bytes that were moved, or 0; or a negative errno */
+    const void *bytes;         /* `result` of them, for READ and READ_LINK */
+    uint64_t moved;            /* bytes that WRITE had written when it failed */
+    struct orr_file_stat stat; /* of STAT and OPEN */
+};
+
+/* Returns the answer of an operation that is over; NULL before.  It lives as long as the work. */
+ORR_API const struct orr_file_answer *orr_file_answer(const struct orr_file_work *work);
+
+/*
+ * Goes through the names that LIST has found, without "." and "..": returns false after the last
+ * one.  `*cursor` is 0 at first.  There are more names to ask for until LIST answers 0.
+ */
+ORR_API bool orr_file_next_name(const struct orr_file_work *work, size_t *cursor, const char **name,
+                                enum orr_file_type *type);
+
+/*
+ * Makes a stream of what OPEN has opened.  It is of the kind "file" or "directory", or "fifo" or
+ * "device", which wait like other descriptors.
+ *
+ * A file is read and written at its position, which both share.  Its input ends for good where the
+ * file did, until orr_file_seek() is called.  Bytes count as written once they are handed over: a
+ * write waits for the answer to the last of them.
+ *   -EALREADY   this was done before
+ *   -ENXIO      the operation is not over, has failed, or was no OPEN
+ *   -ENOMEM, or what the account answered
+ */
+ORR_API int orr_file_take(struct orr_file_work *work, const struct orr_open *open, struct orr_stream **stream);
+
+/* Gives up an operation, over or not, and the memory of its answer.  NULL is allowed. */
+ORR_API void orr_file_work_free(struct orr_file_work *work);
+
+/*
+ * Returns the position of a file, and changes it.  What was read ahead is dropped.
+ *   -EINVAL   the position is beyond INT64_MAX
+ *   -ESPIPE   the stream is no file
+ *   -EBUSY    another task reads or writes
+ *   -EBADF    it is closed
+ */
+ORR_API int orr_file_tell(const struct orr_stream *file, uint64_t *position);
+ORR_API int orr_file_seek(struct orr_stream *file, uint64_t position);
+
+/* Returns the path by which a stream was opened here; NULL if it was not. */
+ORR_API const char *orr_file_path(const struct orr_stream *stream);
+
+/*
+ * Returns the descriptor of an open file or directory, for paths that are relative to it.  It
+ * belongs to the stream.
+ *   -ESPIPE   the stream is neither
+ *   -EBADF    it is closed
+ */
+ORR_API int orr_file_descriptor(const struct orr_stream *file);
 
 /* ------------------------------------------------------------------------------------------------
  * Addresses
@@ -1973,10 +2133,11 @@ struct orr_lua_options {
     /* Folders that an untrusted script's `require` searches; NULL-terminated; default: none. */
     const char *const *roots;
 
-    /* Modules of the API that scripts get: "async", "eventloop", "events", "json", "loop", "net",
-     * "runtime", "schedule", "stdio" (the standard streams), "values", "worker".
-     * NULL-terminated; default: all, but untrusted scripts cannot have "stdio", and have "net" only
-     * with `grants`.  The others are neither in the API's table nor can they be required. */
+    /* Modules of the API that scripts get: "async", "eventloop", "events", "fs", "json", "loop",
+     * "net", "runtime", "schedule", "stdio" (the standard streams), "values", "worker".
+     * NULL-terminated; default: all, but untrusted scripts cannot have "fs" and "stdio", and have
+     * "net" only with `grants`.  The others are neither in the API's table nor can they be
+     * required. */
     const char *const *modules;
     /* Gives a trusted isolate, too, pattern functions that can be interrupted. */
     bool safe_patterns;
@@ -2004,7 +2165,7 @@ struct orr_lua_options {
     bool timeouts_as_failures;
 
     /* Modules of the API that scripts of workers get, never more than `modules`.  Default: all but
-     * "events", "net", "stdio" and "worker". */
+     * "events", "fs", "net", "stdio" and "worker". */
     const char *const *worker_modules;
 
     /* Called with each state that is created for a worker, on that worker's thread, before its

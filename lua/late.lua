@@ -1,7 +1,7 @@
--- The modules `eventloop`, `net` and `worker`, whose files run when one of their functions is first
--- called (isolate/late.h). The chunk's arguments are the module's table; `load`, which runs a file
--- and returns its module; `note`, to be called for fields that the table does not have; and whether
--- scripts may have the standard streams.
+-- The modules `eventloop`, `fs`, `net` and `worker`, whose files run when one of their functions is
+-- first called (isolate/late.h). The chunk's arguments are the module's table; `load`, which runs a
+-- file and returns its module; `note`, to be called for fields that the table does not have; and
+-- whether scripts may have the standard streams.
 --
 -- Each function here ends in a tail call. So it leaves no frame between the script and the function
 -- that does the work, whose errors name the script's line.
@@ -37,6 +37,16 @@ orrery.worker = {}
 for _, name in next, { "map", "new", "pool", "register", "stats" } do
   orrery.worker[name] = function(...)
     return worker()[name](...)
+  end
+end
+
+local fs = late("fs")
+orrery.fs = {}
+for _, name in next, { "absolute", "append_file", "basename", "copy", "dirname", "exists", "extension", "join", "link",
+  "list", "lstat", "make_dir", "open", "read_file", "read_link", "remove", "rename", "stat", "symlink", "temp_dir",
+  "temp_file", "walk", "write_file" } do
+  orrery.fs[name] = function(...)
+    return fs()[name](...)
   end
 end
 

@@ -80,16 +80,17 @@ static void run_in_both_profiles(const char *code, const char *expected)
 static void require_makes_the_api_once(void **state)
 {
     (void)state;
-    run_late("note(package.loaded.orrery)\n"
-             "local o = require 'orrery'\n"
-             "note(o == require 'orrery' and o == package.loaded.orrery)\n"
-             "note(package.preload.orrery() == o)\n"
-             "local names = {}\n"
-             "for name in next, o do names[#names + 1] = name end\n"
-             "table.sort(names)\n"
-             "note(table.concat(names, ' '))\n",
-             "nil;true;true;async eventloop events grants json loop net runtime schedule schedule_wrap values version "
-             "worker;");
+    run_late(
+        "note(package.loaded.orrery)\n"
+        "local o = require 'orrery'\n"
+        "note(o == require 'orrery' and o == package.loaded.orrery)\n"
+        "note(package.preload.orrery() == o)\n"
+        "local names = {}\n"
+        "for name in next, o do names[#names + 1] = name end\n"
+        "table.sort(names)\n"
+        "note(table.concat(names, ' '))\n",
+        "nil;true;true;async eventloop events fs grants json loop net runtime schedule schedule_wrap values version "
+        "worker;");
 }
 
 static void an_isolate_is_smaller_until_the_api_is_required(void **state)
@@ -300,16 +301,18 @@ static const char use_all[] = "local o = game or require 'orrery'\n"
                               "o.eventloop():dispose()\n"
                               "o.worker.new('return 1'):close()\n"
                               "if o.net then o.net.pair() end\n"
+                              "if o.fs then o.fs.join('a', 'b') end\n"
                               "o.events:on('x', function(v) note(v) end)\n";
 
 /* What a script finds of the API and its late modules: everything, or nothing. */
 static const char count_all[] = "local o = game or require 'orrery'\n"
                                 "local function count(t) local n = 0 for _ in next, t do n = n + 1 end return n end\n"
-                                "local networked = o.net and 1 or 0\n"
+                                "local networked = (o.net and 1 or 0) + (o.fs and 1 or 0)\n"
                                 "note(count(o) - networked) note(count(o.worker)) note(count(o.eventloop))\n"
                                 "local w = o.worker.new('return 1') note(type(w.call)) w:close()\n"
                                 "local l = o.eventloop() l:setTimeout(1, function() note('fired') end) l:runLoop()\n"
                                 "if o.net then assert(count(o.net) == 8 and o.net.pair():lines()) end\n"
+                                "if o.fs then assert(count(o.fs) == 23 and o.fs.basename 'a/b' == 'b') end\n"
                                 "o.events:clear()\n";
 
 /* True if the script came to its end with so many instructions. */

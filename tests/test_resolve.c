@@ -58,7 +58,7 @@ static void await_quiet(void)
         sched_yield();
 }
 
-static struct resolve_client *client;
+static struct blocking_client *client;
 
 static int set_up(void **state)
 {
@@ -82,7 +82,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct lookup *start(struct resolve_client *who, const char *host)
+static struct lookup *start(struct blocking_client *who, const char *host)
 {
     struct lookup *lookup = NULL;
     assert_int_equal(resolve_start(rt, who, host, 80, AF_UNSPEC, &lookup), 0);
@@ -168,7 +168,7 @@ static void lookup_refuses_names_that_cannot_be(void **state)
 static void client_runs_two_lookups_at_a_time_and_others_pass(void **state)
 {
     (void)state;
-    struct resolve_client *other = resolve_client_new();
+    struct blocking_client *other = resolve_client_new();
     struct lookup *lookups[6];
     for (int i = 0; i < 5; i++)
         lookups[i] = start(client, "slow");

@@ -9,6 +9,7 @@
 ---@field events orrery.events
 ---@field eventloop orrery.eventloop
 ---@field worker orrery.worker
+---@field fs orrery.fs not in a sandbox
 ---@field net orrery.net in a sandbox only with grants for the network
 ---@field stdin orrery.stream standard input; not in a sandbox
 ---@field stdout orrery.stream standard output; not in a sandbox
@@ -789,6 +790,7 @@ local net = {}
 ---@field message string for people
 ---@field operation string what was tried, such as "connect"
 ---@field address string? with whom
+---@field path string? of which file
 ---@field written integer? bytes of a cancelled write that had gone out
 
 ---An address: "host:port", "127.0.0.1:80", "[::1]:80", "unix:/path" or "unix:@abstract".
@@ -978,6 +980,294 @@ function Stream:peer() end
 ---@return orrery.stream? self
 ---@return orrery.io_error? err
 function Stream:set(options) end
+
+---Of a file: reads bytes at an offset, wherever the position is; fewer only at the end, where it
+---returns nil.
+---@async
+---@param count integer at most 16,777,216
+---@param offset integer from 0 on
+---@return string? bytes
+---@return orrery.io_error? err
+function Stream:pread(count, offset) end
+
+---Of a file: writes all bytes at an offset, wherever the position is.
+---@async
+---@param bytes string at most 16,777,216
+---@param offset integer from 0 on
+---@return orrery.stream? self
+---@return orrery.io_error? err
+function Stream:pwrite(bytes, offset) end
+
+---Of a file: changes the position, which reading and writing share, and returns it, as Lua's own
+---seek does. After the end of the input, it makes reading look again.
+---@async
+---@param whence? "set" | "cur" | "end" default: "cur"
+---@param offset? integer default: 0
+---@return integer? position
+---@return orrery.io_error? err
+function Stream:seek(whence, offset) end
+
+---Of a file: returns how many bytes it has.
+---@async
+---@return integer? bytes
+---@return orrery.io_error? err
+function Stream:size() end
+
+---Of a file: cuts it off, or fills it up with zeros.
+---@async
+---@param size integer bytes
+---@return orrery.stream? self
+---@return orrery.io_error? err
+function Stream:truncate(size) end
+
+---Of a file: waits until what was written is on the disk.
+---@async
+---@return orrery.stream? self
+---@return orrery.io_error? err
+function Stream:sync() end
+
+---Of a file: returns what is known about it.
+---@async
+---@return orrery.file_stat? stat
+---@return orrery.io_error? err
+function Stream:stat() end
+
+---@class orrery.lock_options
+---@field shared? boolean others may have a shared lock, too
+---@field wait? boolean false: fails with the code "EAGAIN" if the lock is taken
+
+---Of a file: locks it against other locks, of this and other processes. The lock belongs to this
+---open file, and ends when that is closed.
+---@async
+---@param options? orrery.lock_options
+---@return orrery.stream? self
+---@return orrery.io_error? err
+function Stream:lock(options) end
+
+---Of a file: gives the lock back.
+---@async
+---@return orrery.stream? self
+---@return orrery.io_error? err
+function Stream:unlock() end
+
+------------------------------------------------------------------------------------------------- fs
+
+---Files and directories: see docs/files.md. Calls that wait suspend only the task that makes them.
+---What can fail returns nil and an error; misuse raises.
+---@class orrery.fs
+local fs = {}
+
+---@alias orrery.file_type
+---| "file"
+---| "directory"
+---| "symlink"
+---| "fifo"
+---| "socket"
+---| "character device"
+---| "block device"
+
+---@class orrery.file_stat
+---@field type orrery.file_type
+---@field size integer bytes
+---@field mode integer the permissions
+---@field modified number milliseconds since 1970
+---@field uid integer
+---@field gid integer
+---@field inode integer
+---@field device integer
+---@field links integer names of the file
+
+---@class orrery.open_options
+---@field mode? integer permissions of a file that is made, less the umask; default 438, octal 0666
+
+---Opens a file: a stream with the methods of files. A FIFO or a device is a stream, too.
+---@async
+---@param path string
+---@param mode? "r" | "r+" | "w" | "w+" | "a" | "a+" | "x" | "x+" as in Lua; "x" makes a new file
+---@param options? orrery.open_options
+---@return orrery.stream? file
+---@return orrery.io_error? err
+function fs.open(path, mode, options) end
+
+---Reads a file whole. More than `max` bytes fail with the code "EMSGSIZE".
+---@async
+---@param path string
+---@param max? integer default 67,108,864
+---@return string? bytes
+---@return orrery.io_error? err
+function fs.read_file(path, max) end
+
+---@class orrery.write_file_options
+---@field atomic? boolean readers find the old bytes or the new ones, also after a crash
+---@field sync? boolean waits for the disk; default true if atomic, else false
+---@field mode? integer permissions of a new file; default 438, octal 0666, less the umask
+
+---Writes a file whole.
+---@async
+---@param path string
+---@param data string | number | (string | number)[]
+---@param options? orrery.write_file_options
+---@return true? done
+---@return orrery.io_error? err
+function fs.write_file(path, data, options) end
+
+---@class orrery.append_file_options
+---@field sync? boolean waits for the disk
+---@field mode? integer permissions of a new file
+
+---Writes at the end of a file, which is made if there is none.
+---@async
+---@param path string
+---@param data string | number | (string | number)[]
+---@param options? orrery.append_file_options
+---@return true? done
+---@return orrery.io_error? err
+function fs.append_file(path, data, options) end
+
+---Returns what is known about what a path leads to.
+---@async
+---@param path string
+---@return orrery.file_stat? stat
+---@return orrery.io_error? err
+function fs.stat(path) end
+
+---Returns what is known about a path itself, which may be a symbolic link.
+---@async
+---@param path string
+---@return orrery.file_stat? stat
+---@return orrery.io_error? err
+function fs.lstat(path) end
+
+---Returns whether a path leads to something; nil and an error if that cannot be told.
+---@async
+---@param path string
+---@return boolean? exists
+---@return orrery.io_error? err
+function fs.exists(path) end
+
+---Returns the names in a directory, sorted by their bytes.
+---@async
+---@param path string
+---@return string[]? names
+---@return orrery.io_error? err
+function fs.list(path) end
+
+---@class orrery.walk_options
+---@field depth? integer how many levels it goes down; 1: the directory itself
+---Is called for what cannot be read; the walk goes on. Default: it raises the error.
+---@field on_error? fun(path: string, err: orrery.io_error)
+
+---Iterates over everything below a directory, each directory before what is in it. It reads as it
+---goes, and does not follow symbolic links.
+---@param path string
+---@param options? orrery.walk_options
+---@return async fun(): string?, orrery.file_stat?
+function fs.walk(path, options) end
+
+---@class orrery.make_dir_options
+---@field parents? boolean makes those above it, too; it may be there already
+---@field mode? integer permissions, less the umask; default 511, octal 0777
+
+---Makes a directory.
+---@async
+---@param path string
+---@param options? orrery.make_dir_options
+---@return true? done
+---@return orrery.io_error? err
+function fs.make_dir(path, options) end
+
+---@class orrery.remove_options
+---@field recursive? boolean a directory with all that is in it
+
+---Removes a file, a symbolic link or an empty directory. It never follows a symbolic link.
+---@async
+---@param path string
+---@param options? orrery.remove_options
+---@return true? done
+---@return orrery.io_error? err
+function fs.remove(path, options) end
+
+---Gives a file or directory another name, in the place of what has that name.
+---@async
+---@param from string
+---@param to string
+---@return true? done
+---@return orrery.io_error? err
+function fs.rename(from, to) end
+
+---@class orrery.copy_options
+---@field overwrite? boolean false: fails with the code "EEXIST" if `to` exists
+---@field sync? boolean waits for the disk
+
+---Copies a file inside the kernel, where it can.
+---@async
+---@param from string
+---@param to string
+---@param options? orrery.copy_options
+---@return integer? bytes
+---@return orrery.io_error? err
+function fs.copy(from, to, options) end
+
+---Gives a file one more name.
+---@async
+---@param target string
+---@param link string the new name
+---@return true? done
+---@return orrery.io_error? err
+function fs.link(target, link) end
+
+---Makes a symbolic link.
+---@async
+---@param target string any text
+---@param link string the new name
+---@return true? done
+---@return orrery.io_error? err
+function fs.symlink(target, link) end
+
+---Returns the text of a symbolic link.
+---@async
+---@param path string
+---@return string? target
+---@return orrery.io_error? err
+function fs.read_link(path) end
+
+---Opens a file without a name, to write and to read; it is gone when it is closed.
+---@async
+---@return orrery.stream? file
+---@return orrery.io_error? err
+function fs.temp_file() end
+
+---Makes a directory that is removed, with all that is in it, when the task that made it ends.
+---@async
+---@return string? path
+---@return orrery.io_error? err
+function fs.temp_dir() end
+
+---Joins parts of a path with "/". A part that is absolute begins the path again.
+---@param ... string
+---@return string
+function fs.join(...) end
+
+---Returns the last part of a path.
+---@param path string
+---@return string
+function fs.basename(path) end
+
+---Returns a path without its last part; "." if there is no other.
+---@param path string
+---@return string
+function fs.dirname(path) end
+
+---Returns the end of the last part from its last dot on, such as ".gz"; "" if there is none.
+---@param path string
+---@return string
+function fs.extension(path) end
+
+---Returns a path from the root on. It does not look at the disk: ".." stays.
+---@param path string
+---@return string? path
+---@return orrery.io_error? err
+function fs.absolute(path) end
 
 ---Accepts connections. It can be used as `<close>`.
 ---@class orrery.listener

@@ -35,6 +35,17 @@ void virtual_ends(struct worker *worker)
     virtual_falls_asleep(worker, false);
 }
 
+void virtual_begins_outside(struct worker *worker)
+{
+    atomic_fetch_add(&worker->remote.foreign_futures, 1);
+}
+
+void virtual_ends_outside(struct worker *worker)
+{
+    if (atomic_fetch_sub(&worker->remote.foreign_futures, 1) == 1)
+        worker_nudge(runtime_worker(worker->runtime, 1));
+}
+
 static bool others_have_news(struct orr_runtime *rt)
 {
     for (unsigned number = 2; number <= runtime_open_workers(rt); number++) {

@@ -37,6 +37,13 @@ void virtual_wakes_up(struct worker *worker, bool io);
 void virtual_ends(struct worker *worker);
 
 /*
+ * Around something that is done outside the runtime for a task of this worker: the clock stands
+ * still meanwhile.  The owner.
+ */
+void virtual_begins_outside(struct worker *worker);
+void virtual_ends_outside(struct worker *worker);
+
+/*
  * Whether the clock would jump if worker 1 turned now.  The owner of worker 1; false for any other.
  */
 bool virtual_can_jump(struct worker *worker);

@@ -145,7 +145,10 @@ static int plain_step(struct orr_copy *copy)
     if (copy->from->input.length)
         return hand_over(copy);
     int error = stream_try_fill(copy->from, 1, COPY_MOST);
-    return error == -EAGAIN ? NEEDS_INPUT : error == -ENODATA ? AT_END : error;
+    if (error != -ENODATA)
+        return error == -EAGAIN ? NEEDS_INPUT : error;
+    error = stream_try_flush(copy->to);
+    return error == -EAGAIN ? NEEDS_ROOM : error ? error : AT_END;
 }
 
 /* Keeps an error of a stream, and answers it. */

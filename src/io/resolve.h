@@ -1,19 +1,14 @@
 /*
  * Lookups of host names by getaddrinfo(), on threads of their own.
  *
- * getaddrinfo() blocks, for seconds if a server is silent, and cannot be interrupted.  So a few
- * threads of the process do nothing else, and nothing else waits for them.  They are made when
- * needed, belong to no runtime, and end when they have been idle for some seconds.  A runtime never
- * waits for one, not even at its end.
- *
- * A client is one who asks, usually an isolate.  At most RESOLVE_RUNNING lookups of a client run at
- * a time, the rest wait in line, and clients take turns.  So a client whose servers are silent does
- * not keep others from their answers.  A lookup that was abandoned while it runs goes on unseen: it
- * still counts for its client, since it still holds a thread, and its answer is dropped.
+ * getaddrinfo() blocks, for seconds if a server is silent, and cannot be interrupted.  So it runs
+ * on a pool of threads that do nothing else: blocking_pool.h says what clients, lines and abandoned
+ * jobs are.  The answer of an abandoned lookup is dropped.
  */
 #ifndef ORR_IO_RESOLVE_H
 #define ORR_IO_RESOLVE_H
 
+#include "io/blocking_pool.h"
 #include "orrery.h"
 
 #include <netdb.h>
@@ -26,14 +21,13 @@ enum {
     RESOLVE_ADDRESSES = 64,
 };
 
-struct resolve_client;
 struct lookup;
 
 /* NULL without memory.  Any thread. */
-struct resolve_client *resolve_client_new(void);
+struct blocking_client *resolve_client_new(void);
 
 /* Its lookups in line are abandoned.  NULL is allowed.  Any thread. */
-void resolve_client_free(struct resolve_client *client);
+void resolve_client_free(struct blocking_client *client);
 
 /* What a lookup found.  At most RESOLVE_ADDRESSES, in the order in which they should be tried. */
 struct resolve_answer {
@@ -49,7 +43,7 @@ struct resolve_answer {
  * no thread and none can be made, or an error of orr_future_new().  The caller, a thread of the
  * runtime's, owns the lookup and abandons it in the end.
  */
-int resolve_start(struct orr_runtime *rt, struct resolve_client *client, const char *host, uint16_t port, int family,
+int resolve_start(struct orr_runtime *rt, struct blocking_client *client, const char *host, uint16_t port, int family,
                   struct lookup **out);
 
 /* Completed when there is an answer.  Lives as long as the lookup, or longer if referred to. */

@@ -138,4 +138,7 @@ void stream_keep_end(struct orr_stream *stream);
 /* Writes some bytes now: how many, -EAGAIN, or an error, which is kept. */
 ssize_t stream_try_write(struct orr_stream *stream, const struct iovec *parts, int count);
 
+/* Whether all that was written has gone out: 0, -EAGAIN, or an error, which is kept. */
+int stream_try_flush(struct orr_stream *stream);
+
 #endif

@@ -26,6 +26,14 @@ ssize_t stream_try_write(struct orr_stream *stream, const struct iovec *parts, i
     return sent;
 }
 
+int stream_try_flush(struct orr_stream *stream)
+{
+    int answer = stream->kind->flush && !stream->write_error ? stream->kind->flush(stream) : stream->write_error;
+    if (answer && answer != -EAGAIN)
+        stream_keep_error(stream, &stream->write_error, answer);
+    return answer;
+}
+
 enum { WINDOW_PARTS = 64 };
 
 /* A place in the parts of a write: all before `part` has gone out, and `offset` bytes of that. */
@@ -88,6 +96,13 @@ static const struct orr_wait_kind write_kind = {
     .ends_by_itself = true,
 };
 
+/* All parts were taken: waits until the kind knows that they have gone out. */
+static int flush(struct attempt *attempt)
+{
+    int answer = stream_try_flush(attempt->stream);
+    return answer == -EAGAIN ? attempt_wait(attempt, ORR_WRITABLE) : answer;
+}
+
 /*
  * Writes until all is out.  0, -EAGAIN (and the wait has begun), or an error.  The parts are walked
  * over once a call, however many calls of the kind that makes.
@@ -101,7 +116,7 @@ static int write_on(struct attempt *attempt, const struct iovec *parts, int coun
     for (;;) {
         int used = window(&at, now);
         if (!used)
-            return 0;
+            return flush(attempt);
         if (spree_is_over(stream->opened.worker))
             return attempt_yield(attempt);
         ssize_t sent = stream_try_write(stream, now, used);

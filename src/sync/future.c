@@ -19,6 +19,7 @@
  */
 #include "exec/await.h"
 #include "exec/runtime.h"
+#include "exec/virtual.h"
 
 enum state {
     PENDING,
@@ -60,8 +61,8 @@ static void tell(struct orr_future *future)
     while (wait_grant_first(&future->line))
         continue;
     /* Its clock may have stood still for the future. */
-    if (worker && atomic_fetch_sub(&worker->remote.foreign_futures, 1) == 1)
-        worker_nudge(runtime_worker(worker->runtime, 1));
+    if (worker)
+        virtual_ends_outside(worker);
 }
 
 static void arrives(struct worker *worker, struct mail *mail)

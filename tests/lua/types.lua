@@ -3,6 +3,7 @@
 local check = require "check"
 local orrery = require "orrery"
 local async, net = orrery.async, orrery.net
+assert(orrery.fs.temp_file()):close() -- which adds the methods of files to those of streams
 local stream, other_end = net.pair()
 local server <close> = net.serve("127.0.0.1:0", function() end)
 local listener, datagram = net.listen("127.0.0.1:0"), net.udp("127.0.0.1:0")
@@ -31,6 +32,7 @@ local classes = {
   Worker = debug.getmetatable(orrery.worker.new "").__index,
   Pool = debug.getmetatable(orrery.worker.pool()).__index,
   Channel = getmetatable(orrery.worker.channel()),
+  fs = orrery.fs,
   net = net,
   Stream = getmetatable(stream),
   Listener = getmetatable(listener),

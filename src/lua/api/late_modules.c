@@ -19,7 +19,7 @@ static void extend_origin(lua_State *L, int orrery)
     lua_getfield(L, orrery, "loop");
     late_add(L, "loop", "hrtime");
     isolate_push_methods(L, LTASK_CLASS);
-    late_add(L, "task", "close errors pwait status");
+    late_add(L, "task", "close errors on_complete pwait status");
 }
 
 /* load(name) -> the module.  Upvalues: the isolate, the list of modules. */

@@ -41,6 +41,11 @@ struct orr_open open_object_options(const struct open_object *object)
     return (struct orr_open){ .account = &iso->opened.account, .label = object->label, .gate = iso->gate };
 }
 
+const struct orr_account *open_objects_account(const struct orr_isolate *iso)
+{
+    return &iso->opened.account;
+}
+
 int open_objects_check(const struct orr_isolate *iso, unsigned more)
 {
     unsigned most = iso->limits.max_sockets, count = iso->opened.count;

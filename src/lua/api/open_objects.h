@@ -51,6 +51,9 @@ void open_objects_init(struct orr_isolate *iso);
 /* What to give the core for an object that is about to be opened. */
 struct orr_open open_object_options(const struct open_object *object);
 
+/* The account of what belongs to no object, such as an operation under way. */
+const struct orr_account *open_objects_account(const struct orr_isolate *iso);
+
 /* -EDQUOT if the isolate's scripts would have more open than they may, with `more` objects more. */
 int open_objects_check(const struct orr_isolate *iso, unsigned more);
 

@@ -23,6 +23,7 @@
 #include "lua/api/task_methods.h"
 #include "lua/api/testing.h"
 #include "lua/api/values.h"
+#include "lua/fs/module.h"
 #include "lua/isolate.h"
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/embedded.h"
@@ -93,11 +94,9 @@ static void watch_fields(lua_State *L)
 /* --- Making the API --------------------------------------------------------------------------- */
 
 static const struct late_module late_modules[] = {
-    { "eventloop", eventloop_run },
-    { "net", net_module_run },
-    { "net_threads", net_threads_module_run },
-    { "worker", worker_module_run },
-    { NULL, NULL },
+    { "eventloop", eventloop_run },  { "fs", fs_module_run },
+    { "net", net_module_run },       { "net_threads", net_threads_module_run },
+    { "worker", worker_module_run }, { NULL, NULL },
 };
 
 /*

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define KNOWN "async, eventloop, events, json, loop, net, runtime, schedule, stdio, values, worker"
+#define KNOWN "async, eventloop, events, fs, json, loop, net, runtime, schedule, stdio, values, worker"
 
 /*
  * The fields of the module `orrery`, the module name that a host lists for each field, and whether
@@ -16,10 +16,11 @@ static const struct {
     bool of_jobs;
 } fields[] = {
     { "async", "async", true },       { "eventloop", "eventloop", true },
-    { "events", "events", false },    { "json", "json", true },
-    { "loop", "loop", true },         { "net", "net", false },
-    { "runtime", "runtime", true },   { "stdin", "stdio", false },
-    { "stdout", "stdio", false },     { "stderr", "stdio", false },
+    { "events", "events", false },    { "fs", "fs", false },
+    { "json", "json", true },         { "loop", "loop", true },
+    { "net", "net", false },          { "runtime", "runtime", true },
+    { "stdin", "stdio", false },      { "stdout", "stdio", false },
+    { "stderr", "stdio", false },
 
     { "schedule", "schedule", true }, { "schedule_wrap", "schedule", true },
     { "values", "values", true },     { "worker", "worker", false },
@@ -88,7 +89,7 @@ unsigned api_modules_mask(const char *const *modules, unsigned usual)
 
 unsigned api_modules_for_untrusted(bool network)
 {
-    static const char *const withheld[] = { "stdio", "net", NULL }, *const always[] = { "stdio", NULL };
+    static const char *const withheld[] = { "fs", "stdio", "net", NULL }, *const always[] = { "fs", "stdio", NULL };
     return ~api_modules_mask(network ? always : withheld, 0);
 }
 

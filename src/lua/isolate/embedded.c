@@ -13,6 +13,8 @@ EMBED(async_nvim_text);
 EMBED(bounded);
 EMBED(eventloop);
 EMBED(events);
+EMBED(fs);
+EMBED(fs_tree);
 EMBED(globals);
 EMBED(late);
 EMBED(net);

@@ -25,6 +25,8 @@ extern const struct embedded embedded_eventloop;
 extern const struct embedded embedded_events;
 extern const struct embedded embedded_globals;
 extern const struct embedded embedded_late;
+extern const struct embedded embedded_fs;
+extern const struct embedded embedded_fs_tree;
 extern const struct embedded embedded_net;
 extern const struct embedded embedded_net_serve;
 extern const struct embedded embedded_net_threads;

@@ -81,8 +81,8 @@ void late_open(lua_State *L)
     static const struct late_names libraries[] = {
         { LUA_GNAME, "error ipairs next pairs pcall rawget rawlen select setmetatable tostring type" },
         { LUA_MATHLIBNAME, "floor huge max maxinteger min type" },
-        { LUA_STRLIBNAME, "find format gsub sub" },
-        { LUA_TABLIBNAME, "pack sort unpack" },
+        { LUA_STRLIBNAME, "find format gmatch gsub match sub" },
+        { LUA_TABLIBNAME, "concat pack sort unpack" },
         { NULL, NULL },
     };
     late_push_copies(L, libraries);

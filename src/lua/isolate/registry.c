@@ -99,9 +99,9 @@ void isolate_push_methods(lua_State *L, const char *name)
 void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
                           const luaL_Reg *methods)
 {
-    isolate_class(iso, L, name, methods);
     if (iso->registry.identities[which])
-        return; /* an attempt that has failed has made the metatable */
+        return; /* another module has made it, or an attempt that has failed later */
+    isolate_class(iso, L, name, methods);
     luaL_getmetatable(L, name);
     const void *identity = lua_topointer(L, -1);
     iso->registry.classes[which] = luaL_ref(L, LUA_REGISTRYINDEX);

@@ -95,7 +95,7 @@ void isolate_push_methods(lua_State *L, const char *name);
  */
 void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods);
 
-/* Makes a class that is compared by metatable pointer. */
+/* Makes a class that is compared by metatable pointer, unless it is there already. */
 void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
                           const luaL_Reg *methods);
 

@@ -51,6 +51,7 @@ int io_error_push(lua_State *L, const struct io_failure *failure)
     /* "unix:" is an end without a name. */
     if (failure->address && strcmp(failure->address, "unix:") != 0)
         set_text(L, "address", failure->address);
+    set_text(L, "path", failure->path);
     if (failure->written) {
         lua_pushinteger(L, (lua_Integer)failure->written);
         lua_setfield(L, -2, "written");

@@ -24,6 +24,7 @@ struct io_failure {
     int error;             /* negative errno; -ENODATA is the end of the input, code "EOF" */
     const char *operation; /* "connect" */
     const char *address;   /* NULL if it is not known */
+    const char *path;      /* of an operation on files; or NULL */
     const char *message;   /* NULL for that of the errno */
     const char *code;      /* NULL for that of the errno */
     size_t written;        /* of a broken write; 0 for none */

@@ -142,7 +142,7 @@ static int look_up(lua_State *L, int status, lua_KContext context)
 /* --- The isolate's place ---------------------------------------------------------------------- */
 
 struct client_object {
-    struct resolve_client *client; /* NULL before the first lookup */
+    struct blocking_client *client; /* NULL before the first lookup */
 };
 
 static int client_gc(lua_State *L)
@@ -154,7 +154,7 @@ static int client_gc(lua_State *L)
 }
 
 /* The client of the running function, whose second upvalue it is; NULL without memory. */
-static struct resolve_client *get_client(lua_State *L)
+static struct blocking_client *get_client(lua_State *L)
 {
     struct client_object *self = lua_touserdata(L, lua_upvalueindex(2));
     if (!self->client)
@@ -186,7 +186,7 @@ static int begin(lua_State *L, const char *host, uint16_t port)
 {
     lua_settop(L, 2);
     struct lookup_object *self = primitive_new(L, LOOKUP_CLASS, sizeof *self, 0);
-    struct resolve_client *client = get_client(L);
+    struct blocking_client *client = get_client(L);
     int error = client ? 0 : -ENOMEM;
     if (!error)
         error = resolve_start(isolate_of(L)->rt, client, host, port, AF_UNSPEC, &self->lookup);

@@ -89,11 +89,14 @@ int stream_fail(lua_State *L, struct ltask *task, const struct stream_object *se
                               reads ? "reads from" : "writes to");
     bool one_way = error == -EBADF && orr_stream_is_open(self->stream);
     char peer[ORR_ADDRESS_TEXT];
-    bool known = orr_stream_describe(self->stream, ORR_PEER, peer, sizeof peer) > 0 && strcmp(peer, "unix:") != 0;
+    const char *path = orr_file_path(self->stream);
+    bool known = !path && orr_stream_describe(self->stream, ORR_PEER, peer, sizeof peer) > 0 &&
+                 strcmp(peer, "unix:") != 0;
     struct io_failure failure = {
         .error = self->stream ? error : -EBADF,
         .operation = strchr(name, ':') + 1,
         .address = known ? peer : NULL,
+        .path = path,
         .message = one_way ? reads ? "the stream has no input" : "the stream has no output" : message,
         .code = one_way ? "EBADF" : NULL,
         .written = error == -ECONNABORTED ? orr_stream_written(self->stream) : 0,

@@ -25,6 +25,7 @@ static int error_tostring(lua_State *L)
     lua_pushliteral(L, "");
     add_field(L, "", "operation", "");
     add_field(L, " ", "address", "");
+    add_field(L, " ", "path", "");
     if (lua_rawlen(L, 2))
         lua_pushliteral(L, ": ");
     else
