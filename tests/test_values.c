@@ -915,7 +915,7 @@ static void unknown_module_is_refused_by_name(void **state)
     assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .modules = wrong }, &L), -EINVAL);
     assert_non_null(strstr(harness_log(), "\"network\""));
     assert_non_null(
-        strstr(harness_log(), "async, eventloop, events, json, loop, net, runtime, schedule, stdio, values"));
+        strstr(harness_log(), "async, eventloop, events, fs, json, loop, net, runtime, schedule, stdio, values"));
     assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .modules = later }, &L), 0);
     finish_clean(rt, L);
 }
