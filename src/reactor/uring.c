@@ -27,6 +27,7 @@
 #include <errno.h>
 #include <liburing.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -90,6 +91,20 @@ static int ring_check(struct io_uring *ring, const struct io_uring_params *param
     return (params->features & needed_features) == needed_features ? ring_try(ring) : -ENOSYS;
 }
 
+/*
+ * Rings closed so far.  The kernel may give a new ring the memory of one that another thread has
+ * just closed; it orders the two, but only the kernel knows.  The counter says it in atomics, too:
+ * for ThreadSanitizer.
+ */
+static _Atomic unsigned rings_closed;
+
+/* Release: pairs with the acquire in ring_open(). */
+static void ring_close(struct io_uring *ring)
+{
+    atomic_fetch_add_explicit(&rings_closed, 1, memory_order_release);
+    io_uring_queue_exit(ring);
+}
+
 static int ring_open(struct io_uring *ring)
 {
     /*
@@ -104,9 +119,11 @@ static int ring_open(struct io_uring *ring)
     }
     if (error)
         return error;
+    /* Acquire: pairs with the release in ring_close(), which comes before the memory is free. */
+    (void)atomic_load_explicit(&rings_closed, memory_order_acquire);
     error = ring_check(ring, &params);
     if (error)
-        io_uring_queue_exit(ring);
+        ring_close(ring);
     return error;
 }
 
@@ -136,7 +153,7 @@ static void uring_close(struct reactor *reactor)
         close(self->host_fd);
     if (self->set >= 0)
         close(self->set);
-    io_uring_queue_exit(&self->ring);
+    ring_close(&self->ring);
     alloc_free(&alloc, self, sizeof *self);
 }
 
